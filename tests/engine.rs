@@ -7,10 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::{
-    domain::{Mask, Method},
-    util::digest,
-};
+use atelier_core::{domain::Method, util::digest};
 use atelier_engine::{
     catalogue::ArticleIndex,
     inference::{
@@ -18,7 +15,7 @@ use atelier_engine::{
         Question, Serving, Settings,
     },
     onnx_runtime::OnnxRuntime,
-    release::{Manifest, ReleaseError},
+    release::Manifest,
     tables::Tables,
 };
 use ort::{
@@ -97,14 +94,18 @@ async fn batched_answers_equal_single_ones() {
     let serving = serving(SETTINGS);
     assert_eq!(serving.device(), Device::Cpu);
     assert_eq!(serving.methods().collect::<Vec<_>>(), demo::methods(), "the demo release has every method");
+    compare(&serving, &serving).await;
+}
+
+/// Compares answers to single questions with answers to a batch of them.
+async fn compare(alone: &Serving, batching: &Serving) {
     for method in demo::methods() {
-        let questions = questions(&serving, 64);
-        let together = serving.ask(method, questions.clone(), soon()).await.unwrap();
-        assert_eq!(together.batch, 64);
-        assert_eq!(together.answers.len(), 64);
+        let questions = questions(alone, 64);
+        let together = batching.ask(method, questions.clone(), soon()).await.unwrap();
+        assert_eq!((together.batch, together.answers.len()), (64, 64));
         for (question, batched) in questions.into_iter().zip(&together.answers) {
             let length = question.slots.len();
-            let single = serving.ask(method, vec![question], soon()).await.unwrap();
+            let single = alone.ask(method, vec![question], soon()).await.unwrap();
             assert_eq!(single.batch, 1);
             equal(&single.answers[0], batched, &format!("{method}, {length} slots"));
         }
@@ -128,54 +129,6 @@ fn equal(one: &Answer, other: &Answer, what: &str) {
     for (a, b) in one.steps.iter().zip(&other.steps) {
         close(f64::from(*a), f64::from(*b));
     }
-}
-
-#[tokio::test]
-async fn k_suggestions_come_if_k_articles_are_admissible() {
-    let serving = serving(SETTINGS);
-    let length = serving.release().vocabulary().len();
-    let mut question = questions(&serving, 6).remove(5);
-    let mut mask = Mask::none(length);
-    for article in (0..250).map(|place| place * 5) {
-        mask.insert(article);
-    }
-    question.k = 250;
-    question.admissible = Some(mask.clone().into());
-    let answer = serving.ask(Method::Gsu, vec![question.clone()], soon()).await.unwrap().answers.remove(0);
-    assert_eq!(answer.top.len(), 250);
-    assert!(answer.top.iter().all(|candidate| mask.contains(candidate.article)));
-    assert!(answer.top.is_sorted_by(|a, b| a.probability >= b.probability));
-    let sum: f64 = answer.top.iter().map(|candidate| candidate.probability).sum();
-    assert!((sum - answer.admissible_probability).abs() < 1e-4, "all admissible articles: {sum}");
-    question.admissible = None;
-    question.k = length;
-    let all = serving.ask(Method::Gsu, vec![question], soon()).await.unwrap().answers.remove(0);
-    let sum: f64 = all.top.iter().map(|candidate| candidate.probability).sum();
-    assert!((sum - 1.0).abs() < 1e-4, "{sum}");
-}
-
-#[tokio::test]
-async fn a_full_queue_rejects_requests_and_says_when_to_retry() {
-    let serving = serving(Settings { workers: 1, batch: 8, queue: 32, ..SETTINGS });
-    let asked = questions(&serving, 24);
-    let requests = (0..20).map(|_| serving.ask(Method::Gsu, asked.clone(), soon()));
-    let answers = futures_util::future::join_all(requests).await;
-    let answered = answers.iter().filter(|answer| answer.is_ok()).count();
-    let refused: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
-    assert!(answered >= 1, "{refused:?}");
-    assert!(!refused.is_empty());
-    for error in refused {
-        let AskError::Full { waiting, limit: 32, retry_after, .. } = error else { panic!("{error}") };
-        assert!(
-            *waiting <= 32
-                && *retry_after >= Duration::from_millis(1)
-                && *retry_after < Duration::from_mins(1)
-        );
-    }
-    // A request larger than the queue is admitted if it is alone, because otherwise it would be rejected every time.
-    let answered = serving.ask(Method::Gsu, questions(&serving, 50), soon()).await.unwrap();
-    assert_eq!(answered.answers.len(), 50);
-    assert!(answered.batch <= 8);
 }
 
 #[tokio::test]
@@ -210,6 +163,7 @@ async fn more_copies_of_a_model_are_opened_when_needed() {
     }
     let answers = serving.ask(Method::Gsu, asked.clone(), soon()).await.unwrap();
     assert_eq!(answers.answers[0], alone.answers[0], "copies agree");
+    assert_eq!((answers.batch, answers.answers.len()), (1, 100), "a long request is divided");
     assert_eq!(workers(&serving, Method::Np), 1, "each method on its own");
 
     // A file that has changed since the first copy was opened is not opened.
@@ -245,58 +199,40 @@ fn changed(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     folder
 }
 
-fn rejection(folder: &TempDir) -> LoadError {
-    engine(SETTINGS).load(&folder.path().join("demo")).unwrap_err()
+fn rejection(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> LoadError {
+    engine(SETTINGS).load(&changed(file, change).path().join("demo")).unwrap_err()
 }
 
 #[test]
 fn a_file_that_breaks_the_contract_is_rejected_with_what_was_found() {
-    let cut = changed("gsu.onnx", |bytes| bytes.truncate(bytes.len() / 2));
-    let error = rejection(&cut);
+    let error = rejection("gsu.onnx", |bytes| bytes.truncate(bytes.len() / 2));
     assert!(matches!(error, LoadError::Model(ModelError::Runtime { .. })), "{error}");
     assert!(error.to_string().contains("gsu.onnx: ONNX Runtime rejects it on cpu: "), "{error}");
 
     let other = fs::read(demo().join("c.onnx")).unwrap();
-    let error = rejection(&changed("gsu.onnx", |bytes| *bytes = other)).to_string();
+    let error = rejection("gsu.onnx", |bytes| *bytes = other).to_string();
     assert!(error.ends_with("gsu.onnx: `method` of its metadata is \"c\", expected \"gsu\""), "{error}");
 
     // Two bytes of 0x7e are NaN as a float16, however they are aligned.
-    let nan = changed("none.onnx", |bytes| {
+    let error = rejection("none.onnx", |bytes| {
         let middle = bytes.len() / 2;
         bytes[middle..middle + 4000].fill(0x7e);
     });
-    let error = rejection(&nan).to_string();
+    let error = error.to_string();
     assert!(error.contains("none.onnx: the weight `") && error.contains("` holds NaN"), "{error}");
 
-    let fewer = changed("articles.jsonl", |bytes| {
-        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let length = ends.map(|(place, _)| place + 1).nth(999).unwrap();
-        bytes.truncate(length);
-    });
-    let error = rejection(&fewer).to_string();
-    assert!(error.contains("articles are known, but the release has 1000"), "{error}");
-
     let other = fs::read(demo().join("match.safetensors")).unwrap();
-    let error = rejection(&changed("gsu.safetensors", |bytes| *bytes = other)).to_string();
+    let error = rejection("gsu.safetensors", |bytes| *bytes = other).to_string();
     assert!(error.contains("gsu.onnx: ") && error.contains("expected"), "{error}");
-
-    let missing = changed("release.json", |_| {});
-    fs::remove_file(missing.path().join("demo/latent.onnx")).unwrap();
-    let error = rejection(&missing);
-    assert!(
-        matches!(&error, LoadError::Release(ReleaseError::File { path, .. }) if path.ends_with("latent.onnx"))
-    );
 }
 
 #[test]
-fn without_a_gpu_cuda_fails_and_auto_uses_the_cpu() {
+fn without_a_gpu_auto_uses_the_cpu() {
     if Path::new("/dev/nvidiactl").exists() {
         println!("NOT RUN: this machine has a GPU");
         return;
     }
-    let error = engine(Settings { device: DeviceChoice::Cuda, ..SETTINGS }).load(&demo()).unwrap_err();
-    assert!(error.to_string().contains("ONNX Runtime rejects it on cuda: "), "{error}");
-    let serving = engine(Settings { device: DeviceChoice::Auto, ..SETTINGS }).load(&demo()).unwrap();
+    let serving = serving(Settings { device: DeviceChoice::Auto, ..SETTINGS });
     assert_eq!(serving.device(), Device::Cpu);
     assert!(serving.device_note().is_some(), "it gives the reason");
 }
@@ -310,17 +246,8 @@ async fn a_gpu_answers_as_the_cpu() {
     }
     let (cpu, gpu) = (serving(SETTINGS), serving(Settings { device: DeviceChoice::Cuda, ..SETTINGS }));
     assert_eq!(gpu.device(), Device::Cuda);
-    for method in demo::methods() {
-        let questions = questions(&cpu, 64);
-        let expected = cpu.ask(method, questions.clone(), soon()).await.unwrap().answers;
-        let together = gpu.ask(method, questions.clone(), soon()).await.unwrap();
-        assert_eq!(together.batch, 64);
-        for ((question, expected), found) in questions.into_iter().zip(&expected).zip(&together.answers) {
-            let what = format!("{method}, {} slots", question.slots.len());
-            equal(expected, found, &what);
-            equal(expected, &gpu.ask(method, vec![question], soon()).await.unwrap().answers[0], &what);
-        }
-    }
+    compare(&cpu, &gpu).await;
+    compare(&gpu, &cpu).await;
 }
 
 /// The logits from the trunk's outputs in a bare session, and each article's weights; one row per question.
@@ -396,34 +323,20 @@ fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec
     questions.iter().map(row).collect()
 }
 
+/// Masks and ranks are the head's own affair: its unit tests ask them.
 #[tokio::test]
 async fn the_head_answers_as_the_trunk_and_the_tables_do() {
     let serving = serving(SETTINGS);
     for method in demo::methods() {
-        let mut asked = questions(&serving, 40);
-        let length = serving.release().vocabulary().len();
-        let mut mask = Mask::all(length);
-        for article in (0..).take(length).filter(|article| article % 7 < 3) {
-            mask.remove(article);
-        }
-        let mask = Arc::new(mask);
-        for question in asked.iter_mut().skip(20) {
-            question.admissible = Some(Arc::clone(&mask));
-        }
+        let asked = questions(&serving, 40);
         let answers = serving.ask(method, asked.clone(), soon()).await.unwrap().answers;
         let logits = bare_logits(&serving, method, &asked);
         for ((question, answer), logits) in asked.iter().zip(&answers).zip(&logits) {
             let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let total: f64 = logits.iter().map(|&logit| f64::from(logit - highest).exp()).sum();
             let probability = |article: u32| f64::from(logits[article as usize] - highest).exp() / total;
-            let mut order: Vec<u32> = match &question.admissible {
-                Some(mask) => mask.iter().collect(),
-                None => (0..).take(length).collect(),
-            };
-            assert_eq!(answer.admissible, order.len());
-            let share: f64 = order.iter().map(|&article| probability(article)).sum();
-            assert!((answer.admissible_probability - share).abs() < 2e-4, "{method}");
-            order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
+            let mut order: Vec<u32> = (0..).take(logits.len()).collect();
+            order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]));
             assert_eq!(answer.top.len(), question.k);
             for (candidate, &expected) in answer.top.iter().zip(&order) {
                 // The article is as probable as the expected one, and its stated probability is right.
@@ -434,17 +347,6 @@ async fn the_head_answers_as_the_trunk_and_the_tables_do() {
             for (&article, placement) in question.placements_of.iter().zip(&answer.placements) {
                 let expected = probability(article).ln();
                 assert!((placement.log_probability - expected).abs() < 5e-4, "{method}");
-                let above = |distance: f32| {
-                    let bar = logits[article as usize] + distance;
-                    order.iter().filter(|&&other| logits[other as usize] > bar).count()
-                };
-                // Below the best, rounding may move it.
-                let rank = placement.rank.unwrap();
-                assert!(above(5e-3) < rank && rank <= 1 + above(-5e-3), "{method}: rank {rank}");
-                assert!(
-                    above(1e-5) < rank && rank <= 1 + above(-1e-5) || rank > question.k,
-                    "{method}: {rank}"
-                );
             }
         }
     }

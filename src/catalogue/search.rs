@@ -464,10 +464,12 @@ impl AppState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::db::json::parse_features;
+
+    const SYNONYMS: &str = include_str!("../../docs/synonyms.txt");
 
     fn search(text: &str, types: &[&str]) -> Search {
-        let synonyms = Synonyms::parse(include_str!("../../docs/synonyms.txt")).unwrap();
-        Search::new(text, types, &synonyms)
+        Search::new(text, types, &Synonyms::parse(SYNONYMS).unwrap())
     }
 
     fn fit(text: &str, texts: &[(&str, &str)]) -> Fit {
@@ -488,113 +490,57 @@ mod tests {
 
     #[test]
     fn plurals_and_other_names_are_the_same_word() {
-        let article =
+        let sneaker =
             [("type", "sneaker"), ("name", "White leather Sneakers"), ("material", "dresses/hoodies")];
-        for whole in ["trainers", "sneakers", "white trainer", "dress", "hoody", "hoodie", "type:trainers"] {
-            assert_eq!(fit(whole, &article), Fit::Whole, "{whole}");
-        }
-        assert_eq!(fit("boots", &article), Fit::Not);
-        assert_eq!(fit("trench-coats", &[("type", "trench-coat")]), Fit::Whole);
-        assert_eq!(fit("jeans", &[("type", "jeans")]), Fit::Whole);
-        assert_eq!(fit("jeans", &[("type", "denim-jacket"), ("material", "denim")]), Fit::Not);
-        // What the database is asked for is part of what fits.
-        let groups = search("accessories trench-coats", &[]).groups();
-        assert_eq!(groups[0], ["accessor", "accessories"]);
-        assert_eq!(groups[1], ["trench", "trench-coats"]);
-    }
-
-    #[test]
-    fn words_of_a_shop_find_what_people_mean() {
+        let denim = [("type", "denim-jacket"), ("material", "denim")];
         let boot = [("type", "boot"), ("gender", "women")];
         let tee = [("type", "t-shirt"), ("name", "White Tee"), ("gender", "men")];
-        for (text, is_boot, is_tee) in [
-            ("shoes", true, false),
-            ("women's shoe", true, false),
-            ("female", true, false),
-            ("woman boots", true, false),
-            ("men", false, true),
-            ("male", false, true),
-            ("tshirt", false, true),
-            ("t-shirts", false, true),
-            ("tees", false, true),
+        for (article, whole, not) in [
+            (&sneaker[..], "trainers, sneakers, white trainer, dress, hoody, hoodie, type:trainers", "boots"),
+            (&denim, "denim", "jeans"),
+            (&boot, "shoes, women's shoe, female, woman boots", "men, male, tshirt, t-shirts, tees"),
+            (&tee, "men, male, tshirt, t-shirts, tees", "shoes, women's shoe, female, woman boots"),
+            (&[("type", "trench-coat")], "trench-coats", "boots"),
+            (&[("type", "jeans")], "jeans", "boots"),
+            (&[("type", "T shirt")], "tee", "boots"),
+            (&[("type", "heel")], "pumps", "boots"),
+            (&[("gender", "female")], "women", "men"),
         ] {
-            let found = (fit(text, &boot) == Fit::Whole, fit(text, &tee) == Fit::Whole);
-            assert_eq!(found, (is_boot, is_tee), "{text}");
+            for (texts, expected) in [(whole, Fit::Whole), (not, Fit::Not)] {
+                for text in texts.split(", ") {
+                    assert_eq!(fit(text, article), expected, "{text} in {article:?}");
+                }
+            }
         }
-        assert_eq!(fit("tee", &[("type", "T shirt")]), Fit::Whole);
-        assert_eq!(fit("pumps", &[("type", "heel")]), Fit::Whole);
-        assert_eq!(fit("women", &[("gender", "female")]), Fit::Whole);
-        assert_eq!(fit("men", &[("gender", "female")]), Fit::Not);
-        let groups = search("tee", &[]).groups();
-        assert_eq!(groups[0], ["tee", "t shirt", "t-shirt", "tshirt", "tee"]);
+        // What the database is asked for is part of what fits.
+        let groups = search("accessories trench-coats tee", &[]).groups();
+        assert_eq!(groups[..2], [["accessor", "accessories"], ["trench", "trench-coats"]]);
+        assert_eq!(groups[2], ["tee", "t shirt", "t-shirt", "tshirt", "tee"]);
     }
 
     #[test]
     fn a_customer_is_found_by_what_pages_say() {
-        let text = |text: &str| FeatureValue::Text(text.into());
-        let many = |words: &[&str]| FeatureValue::Many(words.iter().map(ToString::to_string).collect());
-        let features = [
-            ("name", text("Jana Müller")),
-            ("age", FeatureValue::Number(45.0)),
-            ("height", FeatureValue::Number(165.0)),
-            ("hair_colour", text("blond")),
-            ("fit", text("slim")),
-            ("shoe_size", text("38")),
-            ("bottom_size", text("40")),
-            ("price_tops", text("lower")),
-            ("price_shoes", text("luxury")),
-            ("preferred_colours", many(&["light-blue"])),
-            ("nogo_types", many(&["heel", "trench-coat"])),
-            ("nogo_materials", many(&["leather"])),
-        ];
-        let customer = Customer {
-            id: CustomerId::new("c-1").unwrap(),
-            features: features.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        };
-        let (schema, synonyms) =
-            (Schema::default_schema(), Synonyms::parse(include_str!("../../docs/synonyms.txt")).unwrap());
+        let features = r#"{"name": "Jana Müller", "age": 45, "height": 165, "hair_colour": "blond", "fit": "slim",
+            "shoe_size": "38", "bottom_size": "40", "price_tops": "lower", "price_shoes": "luxury",
+            "preferred_colours": ["light-blue"], "nogo_types": ["heel", "trench-coat"], "nogo_materials": ["leather"]}"#;
+        let features = parse_features(features).unwrap();
+        let customer = Customer { id: CustomerId::new("c-1").unwrap(), features };
+        let (schema, synonyms) = (Schema::default_schema(), Synonyms::parse(SYNONYMS).unwrap());
         let fit =
             |text: &str| Search::for_customers(text, &schema, &synonyms).fit_customer(&schema, &customer);
         let shown = wording::line(&customer.features, &schema);
-        let words = shown.split(", ").chain([shown.as_str()]);
-        for whole in words.chain([
-            "shoe size 38",
-            "Shoe size: 38",
-            "slim shoe size 38 no heels",
-            "165 cm",
-            "165cm",
-            "45 years",
-            "age:45",
-            "age 45",
-            "height 165",
-            "no heels",
-            "no trench coats",
-            "no leather",
-            "blonde",
-            "muller",
-            "mueller",
-            "MÜLLER",
-            "lower-priced tops",
-            "light blue",
-            "slim fit",
-            "shoe size",
-        ]) {
-            assert_eq!(fit(whole), Fit::Whole, "{whole}");
-        }
-        for beginning in ["shoe size 3", "no hee", "jana mul", "age 4"] {
-            assert_eq!(fit(beginning), Fit::Beginnings, "{beginning}");
-        }
-        for not in [
-            "shoe size 40",
-            "38 cm",
-            "heels",
-            "leather",
-            "luxury tops",
-            "lower-priced shoes",
-            "no slim",
-            "height 45",
-        ] {
-            assert_eq!(fit(not), Fit::Not, "{not}");
+        assert_eq!(fit(&shown), Fit::Whole, "{shown}");
+        let whole = "shoe size 38, Shoe size: 38, slim shoe size 38 no heels, 165 cm, 165cm, 45 years, age:45, age 45, \
+                     height 165, no heels, no trench coats, no leather, blonde, muller, mueller, MÜLLER, \
+                     lower-priced tops, light blue, slim fit, shoe size";
+        let not = "shoe size 40, 38 cm, heels, leather, luxury tops, lower-priced shoes, no slim, height 45";
+        let beginnings = "shoe size 3, no hee, jana mul, age 4";
+        for (texts, expected) in
+            [(&*shown, Fit::Whole), (whole, Fit::Whole), (not, Fit::Not), (beginnings, Fit::Beginnings)]
+        {
+            for text in texts.split(", ") {
+                assert_eq!(fit(text), expected, "{text}");
+            }
         }
     }
 
@@ -603,7 +549,7 @@ mod tests {
         let schema =
             "name = \"s\"\n[[feature]]\nname = \"budget\"\nkind = \"number\"\nedges = [50]\nunit = \"€\"";
         let (schema, synonyms) = (Schema::parse(schema).unwrap(), Synonyms::default());
-        let features = [("budget".to_owned(), FeatureValue::Number(45.0))].into_iter().collect();
+        let features = parse_features(r#"{"budget": 45}"#).unwrap();
         let customer = Customer { id: CustomerId::new("c-1").unwrap(), features };
         for words in ["45", "45 €", "45€", "€", "45 45"] {
             let found = Search::for_customers(words, &schema, &synonyms).fit_customer(&schema, &customer);
@@ -613,16 +559,18 @@ mod tests {
 
     #[test]
     fn types_of_the_catalogue_are_different_articles() {
-        let fit = |text: &str, types: &[&str], kind: &str| {
-            search(text, types).fit("a", [("type", kind, true)].into_iter())
-        };
-        assert_eq!(fit("chinos", &["coat"], "trousers"), Fit::Whole);
-        for (text, kind) in [("chinos", "trousers"), ("trousers", "chinos")] {
-            assert_eq!(fit(text, &["chinos", "Trousers"], kind), Fit::Not, "{text}");
-            assert_eq!(fit(text, &["chinos", "Trousers"], text), Fit::Whole);
+        for (text, types, kind, expected) in [
+            ("chinos", &["coat"][..], "trousers", Fit::Whole),
+            ("chinos", &["chinos", "Trousers"], "trousers", Fit::Not),
+            ("chinos", &["chinos", "Trousers"], "chinos", Fit::Whole),
+            ("trousers", &["chinos", "Trousers"], "chinos", Fit::Not),
+            ("trousers", &["chinos", "Trousers"], "trousers", Fit::Whole),
+            // A name that is no type is all of them.
+            ("pants", &["chinos", "trousers"], "trousers", Fit::Whole),
+        ] {
+            let found = search(text, types).fit("a", [("type", kind, true)].into_iter());
+            assert_eq!(found, expected, "{text} for {kind} among {types:?}");
         }
-        // A name that is no type is all of them.
-        assert_eq!(fit("pants", &["chinos", "trousers"], "trousers"), Fit::Whole);
     }
 
     #[test]
@@ -638,7 +586,7 @@ mod tests {
             let refused = Synonyms::parse(text).unwrap_err();
             assert!(refused.starts_with(reason), "{text}: {refused}");
         }
-        let search = |text| Search::new(text, &[], &Synonyms::default());
-        assert_eq!(search("tee").groups(), [["tee", "tee"]], "without a file a word is itself");
+        let groups = Search::new("tee", &[], &Synonyms::default()).groups();
+        assert_eq!(groups, [["tee", "tee"]], "without a file a word is itself");
     }
 }

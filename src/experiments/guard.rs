@@ -185,19 +185,12 @@ mod tests {
         let fine = Answers { all: 200, slow: 10, failed: 4, blanks: 400, empty: 45 };
         assert_eq!(limits.exceeded("b", Some(fine), 200, 110), None);
         assert_eq!(limits.exceeded("b", None, 10, 10), None, "too few purchases");
+        let (slow, failed, empty) =
+            (Answers { slow: 40, ..fine }, Answers { failed: 20, ..fine }, Answers { empty: 80, ..fine });
         for (answers, said) in [
-            (
-                Answers { slow: 40, ..fine },
-                "20.0 % of the last 200 answers were too slow in arm b; the limit is 5.0 %",
-            ),
-            (
-                Answers { failed: 20, ..fine },
-                "10.0 % of the last 200 questions had no answer in arm b; the limit is 2.0 %",
-            ),
-            (
-                Answers { empty: 80, ..fine },
-                "20.0 % of the last 400 blanks had no suggestion in arm b; the limit is 10.0 %",
-            ),
+            (slow, "20.0 % of the last 200 answers were too slow in arm b; the limit is 5.0 %"),
+            (failed, "10.0 % of the last 200 questions had no answer in arm b; the limit is 2.0 %"),
+            (empty, "20.0 % of the last 400 blanks had no suggestion in arm b; the limit is 10.0 %"),
         ] {
             assert_eq!(limits.exceeded("b", Some(answers), 0, 0).as_deref(), Some(said));
         }

@@ -976,10 +976,7 @@ mod tests {
         assert_eq!(parts.iter().collect::<HashSet<_>>().len(), 20);
         assert_eq!(allot(&name, vec![80, 90], 1, &taken), Ok(vec![80]));
         let wrong = allot(&name, vec![80, 90], 31, &taken).unwrap_err();
-        assert!(
-            wrong.detail.starts_with("only 30 % of the customers are in no other experiment"),
-            "{}",
-            wrong.detail
-        );
+        let expected = "only 30 % of the customers are in no other experiment";
+        assert!(wrong.detail.starts_with(expected), "{}", wrong.detail);
     }
 }

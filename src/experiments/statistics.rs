@@ -153,17 +153,14 @@ mod tests {
     }
 
     impl Shop {
-        fn new(seed: u64, customers: usize) -> Self {
-            let mut shop = Self { chance: Chance(seed), customers: Vec::new(), sums: [Sums::default(); 2] };
-            shop.welcome(customers);
-            shop
+        fn new(seed: u64) -> Self {
+            Self { chance: Chance(seed), customers: Vec::new(), sums: [Sums::default(); 2] }
         }
 
         /// Other customers come instead of those before.
         fn welcome(&mut self, customers: usize) {
-            let Self { chance, .. } = self;
-            self.customers =
-                (0..customers).map(|_| (chance.unit() < 0.5, 0.1 + 0.4 * chance.unit(), 0.0, 0.0)).collect();
+            let mut customer = || (self.chance.unit() < 0.5, 0.1 + 0.4 * self.chance.unit(), 0.0, 0.0);
+            self.customers = (0..customers).map(|_| customer()).collect();
         }
 
         /// Each customer is shown a completion with probability `visits`, and accepts with a probability of their own, which is higher by a
@@ -195,7 +192,8 @@ mod tests {
     fn arms_that_are_the_same_differ_in_one_of_twenty_experiments_at_most_over_all_daily_looks() {
         let wrong = (0..2000)
             .filter(|seed| {
-                let mut shop = Shop::new(*seed, 300);
+                let mut shop = Shop::new(*seed);
+                shop.welcome(300);
                 (0..28).any(|_| {
                     shop.day(0.3, 1.0);
                     shop.found().is_some_and(|found| found.low > 0.0 || found.high < 0.0)
@@ -215,24 +213,19 @@ mod tests {
         let (mut found, mut foretold) = (0, 0.0);
         for seed in 0..200 {
             // Foretold from three days on which the arms are the same.
-            let mut shop = Shop::new(1_000_000 + seed, 0);
-            for _ in 0..3 {
-                day(&mut shop, 1.0);
-            }
+            let mut shop = Shop::new(1_000_000 + seed);
+            (0..3).for_each(|_| day(&mut shop, 1.0));
             let needed = days_needed(&shop.sums[1], &shop.sums[0], 0.1, 3.0, ALPHA).unwrap() + 3.0;
             foretold += needed / 200.0;
-            let (mut shop, mut days) = (Shop::new(2_000_000 + seed, 0), 0.0);
-            let is_found = loop {
+            let (mut shop, mut days) = (Shop::new(2_000_000 + seed), 0.0);
+            while days < needed {
                 day(&mut shop, 1.1);
                 days += 1.0;
                 if shop.found().is_some_and(|found| found.low > 0.0) {
-                    break true;
+                    found += 1;
+                    break;
                 }
-                if days >= needed {
-                    break false;
-                }
-            };
-            found += u32::from(is_found);
+            }
         }
         assert!(found >= 160, "{found} of 200 in {foretold} days");
         assert!((20.0..40.0).contains(&foretold), "{foretold}");
@@ -245,28 +238,14 @@ mod tests {
         assert!(split_probability(&[(9_030, 9), (970, 1)]) > 0.05);
         assert!((split_probability(&[]) - 1.0).abs() < 1e-12);
         assert!(split_probability(&[(2, 1), (8, 99)]) > 0.05, "too few for a test");
-        let mut chance = Chance(7);
-        let flagged = (0..2000)
-            .filter(|_| {
-                let one = (0..400).filter(|_| chance.unit() < 0.5).count() as u64;
-                split_probability(&[(one, 1), (400 - one, 1)]) < 0.001
-            })
-            .count();
-        assert!(flagged <= 8, "{flagged} of 2000 that are sound");
     }
 
     /// Critical values from printed tables.
     #[test]
     fn the_tail_of_chi_squared_is_that_of_tables() {
-        for (x, degrees, above) in [
-            (3.841_459, 1, 0.05),
-            (10.827_566, 1, 0.001),
-            (5.991_465, 2, 0.05),
-            (7.814_728, 3, 0.05),
-            (13.276_704, 4, 0.01),
-            (11.070_498, 5, 0.05),
-            (30.143_527, 19, 0.05),
-        ] {
+        let few = [(3.841_459, 1, 0.05), (10.827_566, 1, 0.001), (5.991_465, 2, 0.05), (7.814_728, 3, 0.05)];
+        let many = [(13.276_704, 4, 0.01), (11.070_498, 5, 0.05), (30.143_527, 19, 0.05)];
+        for (x, degrees, above) in few.into_iter().chain(many) {
             let found = chi_squared_above(x, degrees);
             assert!((found / above - 1.0).abs() < 1e-5, "{found} is not {above}");
         }

@@ -487,7 +487,7 @@ fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<Accepted
 mod tests {
     use super::*;
 
-    fn event(kind: FeedbackKind, slot: u32, article: &str, customer: Option<&str>) -> FeedbackEvent {
+    fn event(kind: FeedbackKind, slot: u32, article: &str) -> FeedbackEvent {
         FeedbackEvent {
             kind,
             completion_id: "k".into(),
@@ -497,7 +497,7 @@ mod tests {
             release: "demo".into(),
             method: "gsu".into(),
             arm: None,
-            customer: customer.map(|id| CustomerId::new(id).unwrap()),
+            customer: CustomerId::new("x").ok(),
             at: Timestamp::from_millis(1),
             reason: None,
         }
@@ -519,27 +519,30 @@ mod tests {
             outfit: Some(vec![id("a"), None, id("b"), None]),
             blanks: vec![blank(1), blank(3)],
         };
-        let made = |events: &[FeedbackEvent]| {
-            accepted_outfit(&ticket, events).map(|AcceptedOutfit { outfit, .. }| {
+        let made = |events: &[&FeedbackEvent]| {
+            let events: Vec<FeedbackEvent> = events.iter().map(|event| (*event).clone()).collect();
+            accepted_outfit(&ticket, &events).map(|AcceptedOutfit { outfit, .. }| {
                 let ids: Vec<_> = outfit.articles().iter().map(ToString::to_string).collect();
-                (outfit.customer.to_string(), ids.join(" "))
+                format!("{}: {}", outfit.customer, ids.join(" "))
             })
         };
-        let whole = |articles: &str| Some(("x".to_owned(), articles.to_owned()));
-        let first = event(Accepted, 1, "c", Some("x"));
-        let second = event(Bought, 3, "f", Some("x"));
-        let shown = event(Shown, 3, "e", Some("x"));
-        assert_eq!(made(&[first.clone(), shown.clone()]), None, "a blank is left");
-        assert_eq!(made(&[first.clone(), shown, second.clone()]), whole("a b c f"));
-        let changed = event(Accepted, 1, "d", Some("x"));
-        assert_eq!(made(&[first.clone(), changed.clone(), second.clone()]), whole("a b d f"));
-        let rejected = event(Rejected, 1, "d", None);
-        assert_eq!(made(&[changed, rejected, second.clone()]), None);
-        let other = event(Bought, 3, "f", Some("y"));
-        assert_eq!(made(&[first.clone(), other]), None, "two customers have no outfit together");
-        let all = [first, event(Accepted, 3, "c", Some("x")), second];
-        assert_eq!(made(&all), whole("a b c f"));
+        let (first, second, shown) = (event(Accepted, 1, "c"), event(Bought, 3, "f"), event(Shown, 3, "e"));
+        let (changed, again) = (event(Accepted, 1, "d"), event(Accepted, 3, "c"));
+        let rejected = FeedbackEvent { customer: None, ..event(Rejected, 1, "d") };
+        let others = FeedbackEvent { customer: CustomerId::new("y").ok(), ..second.clone() };
+        for (events, expected) in [
+            // A blank is left.
+            (&[&first, &shown][..], None),
+            (&[&first, &shown, &second], Some("x: a b c f")),
+            (&[&first, &changed, &second], Some("x: a b d f")),
+            (&[&changed, &rejected, &second], None),
+            // Two customers have no outfit together.
+            (&[&first, &others], None),
+            (&[&first, &again, &second], Some("x: a b c f")),
+        ] {
+            assert_eq!(made(events).as_deref(), expected, "{events:?}");
+        }
         let unknown = Ticket { outfit: None, ..ticket.clone() };
-        assert_eq!(accepted_outfit(&unknown, &all), None, "its own articles are not known");
+        assert_eq!(accepted_outfit(&unknown, &[first, second]), None, "its own articles are not known");
     }
 }

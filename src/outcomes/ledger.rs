@@ -626,10 +626,14 @@ mod tests {
         Event { suggestion: Some((feedback, SuggestedArticle { rules, ..Default::default() })), ..event }
     }
 
+    /// Of a customer, with a window of a day.
+    fn ledger() -> Ledger {
+        Ledger { window: 24 * HOUR, customers: ["c".to_owned()].into(), ..Ledger::default() }
+    }
+
     /// The sums of all counts, of rules' and of the customer in the arm, after batches of events.
     fn record<'e>(batches: impl IntoIterator<Item = &'e [Event]>) -> (Columns, Columns, ArmCounts) {
-        let customers = ["c".to_owned()].into();
-        let mut ledger = Ledger { window: 24 * HOUR, customers, ..Ledger::default() };
+        let mut ledger = ledger();
         for events in batches {
             let results = ledger.record_events(events);
             assert!(results.iter().all(Result::is_ok), "{results:?}");
@@ -648,38 +652,26 @@ mod tests {
         (sums(counts.into_values().collect()), sums(rules.into_values().collect()), arm)
     }
 
+    /// All orders of so many places.
     fn orders(of: usize) -> Vec<Vec<usize>> {
-        if of == 0 {
-            return vec![Vec::new()];
-        }
-        let into = |order: Vec<usize>| {
-            (0..of).map(move |place| {
-                let mut order = order.clone();
-                order.insert(place, of - 1);
-                order
-            })
-        };
-        orders(of - 1).into_iter().flat_map(into).collect()
+        (0..of).fold(vec![Vec::new()], |orders, last| {
+            let with_last = |order: &Vec<usize>, at| [&order[..at], &[last], &order[at..]].concat();
+            orders.iter().flat_map(|order| (0..=last).map(move |at| with_last(order, at))).collect()
+        })
     }
 
+    /// What came back is not accepted, with a ticket or without.
     #[test]
     fn the_order_of_arrival_changes_no_count() {
-        let events = [
-            suggested("k", sale("1", FeedbackKind::Shown, 0)),
-            suggested("k", sale("2", FeedbackKind::Accepted, 0)),
-            suggested("k", sale("3", FeedbackKind::Bought, 100)),
-            sale("4", FeedbackKind::Returned, 40),
-        ];
+        let [shown, accepted] = [("1", FeedbackKind::Shown), ("2", FeedbackKind::Accepted)]
+            .map(|(id, kind)| suggested("k", sale(id, kind, 0)));
+        let (bought, returned) =
+            (sale("3", FeedbackKind::Bought, 100), sale("4", FeedbackKind::Returned, 40));
+        let events = [shown.clone(), accepted.clone(), suggested("k", bought.clone()), returned.clone()];
         let expected: Columns = [("bought", 1), ("returned", 1), ("revenue", 60), ("shown", 1)].into();
         let of_rule: Columns = [("bought", 1), ("returned", 1), ("shown", 1)].into();
-        let of_arm = ArmCounts {
-            completions: 1,
-            shown: 1,
-            bought: 1,
-            returned: 1,
-            revenue: 60,
-            ..ArmCounts::default()
-        };
+        let of_arm =
+            ArmCounts { completions: 1, shown: 1, bought: 1, returned: 1, revenue: 60, accepted: 0, kept: 0 };
         for order in orders(events.len()) {
             let sent: Vec<Event> = order.iter().map(|place| events[*place].clone()).collect();
             let counted = (expected.clone(), of_rule.clone(), of_arm);
@@ -688,22 +680,13 @@ mod tests {
             let again: Vec<Event> = sent.iter().chain(&sent).cloned().collect();
             assert_eq!(record(again.chunks(3)), counted, "{order:?} sent again");
         }
-    }
-
-    #[test]
-    fn what_came_back_is_not_accepted_without_tickets_either() {
-        let shown = [suggested("k", sale("1", FeedbackKind::Shown, 0))];
-        let events = [
-            suggested("k", sale("2", FeedbackKind::Accepted, 0)),
-            sale("3", FeedbackKind::Bought, 100),
-            sale("4", FeedbackKind::Returned, 40),
-        ];
-        for order in orders(events.len()) {
-            let sent: Vec<Event> = order.iter().map(|place| events[*place].clone()).collect();
+        let (shown, without) = ([shown], [accepted, bought, returned]);
+        let expected: Columns =
+            [("shown", 1), ("window_bought", 1), ("window_returned", 1), ("window_revenue", 60)].into();
+        for order in orders(without.len()) {
+            let sent: Vec<Event> = order.iter().map(|place| without[*place].clone()).collect();
             let (counts, _, arm) = record([&shown[..]].into_iter().chain(sent.chunks(1)));
-            let expected =
-                [("shown", 1), ("window_bought", 1), ("window_returned", 1), ("window_revenue", 60)].into();
-            assert_eq!((counts, arm.accepted, arm.revenue), (expected, 0, 60), "{order:?}");
+            assert_eq!((counts, arm.accepted, arm.revenue), (expected.clone(), 0, 60), "{order:?}");
         }
     }
 
@@ -726,8 +709,7 @@ mod tests {
         };
         let shown = [seen("1", "old", 0), seen("2", "last", 20), seen("3", "after", 30)];
         let found = |hours| {
-            let customers = ["c".to_owned()].into();
-            let mut ledger = Ledger { window: 24 * HOUR, customers, ..Ledger::default() };
+            let mut ledger = ledger();
             ledger.record_events(&shown);
             let bought = [at(hours, sale("4", FeedbackKind::Bought, 100))];
             let recorded = ledger.record_events(&bought)[0].clone().unwrap();

@@ -141,9 +141,7 @@ mod tests {
         assert!(others.iter().any(|entry| entry.subject == "other names and addresses"), "{others:?}");
         assert!(others.iter().all(|entry| entry.actor == Actor::Visitor));
         let again = Failures { pause: Duration::from_hours(1), ..Failures::new(store.clone()) };
-        for _ in 0..3 {
-            again.note(Tried::Link, None, Timestamp::from_millis(1));
-        }
+        (0..3).for_each(|_| again.note(Tried::Link, None, Timestamp::from_millis(1)));
         again.flush().await;
         assert_eq!(counted().await.1, 1003, "the end of the process does not wait for the hour");
     }

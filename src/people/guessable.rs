@@ -154,6 +154,22 @@ mod tests {
     }
 
     #[test]
+    fn a_weakness_is_named() {
+        for (password, reason) in [
+            ("password1234", "close to a common password"),
+            ("p4$$w0rdp4$$w0rd", "repeats itself"),
+            ("password-password", "too few words"),
+            ("zxcvbnm,./asdfgh", "keys in a row"),
+            ("0123456789012", "letters or digits in a row"),
+            ("elizabeth1234", "close to a common name"),
+            ("stylist16121976", "date or a year"),
+        ] {
+            let found = find_weakness(password, "Some stylist", "").unwrap_or_default();
+            assert!(found.contains(reason), "{password}: {found}");
+        }
+    }
+
+    #[test]
     fn guessable_passwords_are_weak_and_good_ones_are_not() {
         let lines = |text: &'static str| text.lines().filter(|line| !line.starts_with('#'));
         let guessable = lines(include_str!("../../tests/fixtures/passwords/guessable.txt"));

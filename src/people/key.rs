@@ -154,12 +154,4 @@ mod tests {
             assert!(Key::parse(text).is_none(), "{text}");
         }
     }
-
-    #[test]
-    fn scopes_parse_from_their_text() {
-        for scope in Scope::ALL {
-            assert_eq!(scope.as_str().parse(), Ok(scope));
-        }
-        assert!("Complete".parse::<Scope>().is_err());
-    }
 }

@@ -176,11 +176,15 @@ mod tests {
         Caller::stranger(Some([127, 0, 0, address].into()), number.to_string())
     }
 
-    /// A caller who is in line, or was refused at once.
-    fn join(line: &Line, caller: Caller) -> (Joined<'_>, Option<Result<Turn, QueueFull>>) {
+    /// A caller who has to wait.
+    fn join(line: &Line, caller: Caller) -> Joined<'_> {
         let mut joined: Joined<'_> = Box::pin(line.turn(caller));
-        let answer = joined.as_mut().now_or_never();
-        (joined, answer)
+        assert!(joined.as_mut().now_or_never().is_none(), "there is a place in the line and no turn");
+        joined
+    }
+
+    fn is_full(line: &Line, caller: Caller) -> bool {
+        line.turn(caller).now_or_never().is_some_and(|answer| answer.is_err())
     }
 
     /// Callers that hang up must not start more hashes than two at a time.
@@ -196,20 +200,13 @@ mod tests {
             caller.abort();
             assert!(caller.await.unwrap_err().is_cancelled());
         }
-        let mut waiting = Vec::new();
-        for number in 0..WAITING {
-            let (joined, answer) = join(&line, stranger(1, 10 + number));
-            assert!(answer.is_none(), "both hashes still run");
-            waiting.push(joined);
-        }
-        assert!(line.turn(stranger(1, 99)).await.is_err(), "the line is full");
+        // Both hashes still run.
+        let mut waiting: Vec<_> = (0..WAITING).map(|number| join(&line, stranger(1, 10 + number))).collect();
+        assert!(is_full(&line, stranger(1, 99)));
+        // Hanging up leaves the line.
         drop(waiting.pop());
-        let (joined, answer) = join(&line, stranger(1, 99));
-        assert!(answer.is_none(), "hanging up leaves the line");
-        waiting.push(joined);
-        for _ in 0..CONCURRENT {
-            end.send(()).unwrap();
-        }
+        waiting.push(join(&line, stranger(1, 99)));
+        (0..CONCURRENT).for_each(|_| end.send(()).unwrap());
         for joined in waiting {
             joined.await.unwrap();
         }
@@ -220,13 +217,12 @@ mod tests {
         let line = Line::default();
         let first = line.turn(stranger(1, 0)).await.unwrap();
         let second = line.turn(stranger(1, 1)).await.unwrap();
-        let mut crowd: Vec<_> = (2..WAITING + 2).map(|number| join(&line, stranger(1, number)).0).collect();
-        assert!(join(&line, stranger(1, 99)).1.is_some(), "the crowd's own line is full");
-        let (other, answer) = join(&line, stranger(2, 0));
-        assert!(answer.is_none(), "there is a place for another address");
-        assert!(crowd.pop().unwrap().await.is_err(), "it was the crowd's last one");
-        let (known, answer) = join(&line, Caller::Known("ada".into()));
-        assert!(answer.is_none(), "there is one for a known device");
+        let mut crowd: Vec<_> = (2..WAITING + 2).map(|number| join(&line, stranger(1, number))).collect();
+        assert!(is_full(&line, stranger(1, 99)), "the crowd's own line");
+        // Another address and a known device have the places of the crowd's last ones.
+        let other = join(&line, stranger(2, 0));
+        assert!(crowd.pop().unwrap().await.is_err());
+        let known = join(&line, Caller::Known("ada".into()));
         assert!(crowd.pop().unwrap().await.is_err());
         drop(first);
         let known = known.now_or_never().expect("it comes first").unwrap();
@@ -243,13 +239,11 @@ mod tests {
         let line = Line::default();
         let attack = |number: u8| Caller::stranger(Some([10, 0, 0, number].into()), "admin".into());
         let turns = [line.turn(attack(0)).await.unwrap(), line.turn(attack(1)).await.unwrap()];
-        let crowd: Vec<_> = (2..66).map(|number| join(&line, attack(number)).0).collect();
-        assert!(join(&line, attack(99)).1.is_some(), "the line is full");
-        let (other, answer) = join(&line, stranger(9, 0));
-        assert!(answer.is_none());
+        let _crowd: Vec<_> = (2..66).map(|number| join(&line, attack(number))).collect();
+        assert!(is_full(&line, attack(99)));
+        let other = join(&line, stranger(9, 0));
         drop(turns);
         assert!(other.now_or_never().expect("it comes first").is_ok());
-        drop(crowd);
     }
 
     #[test]

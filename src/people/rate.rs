@@ -79,9 +79,7 @@ mod tests {
     fn a_sender_has_a_burst_and_then_its_rate() {
         let (mut rates, mut now) = (Rates::default(), Instant::now());
         let (one, other) = (Sender::Key(KeyId(1)), Sender::at([10, 0, 0, 7].into()));
-        for _ in 0..10 {
-            rates.take(one, 1, 10, now).unwrap();
-        }
+        (0..10).for_each(|_| rates.take(one, 1, 10, now).unwrap());
         assert_eq!(rates.take(one, 1, 10, now), Err(Duration::from_millis(100)));
         rates.take(other, 9, 10, now).unwrap();
         assert_eq!(rates.take(other, 2, 10, now), Err(Duration::from_millis(100)), "together");
@@ -89,11 +87,8 @@ mod tests {
         rates.take(one, 1, 10, now).unwrap();
         assert!(rates.take(one, 1, 10, now).is_err());
         now += Duration::from_secs(5);
-        assert_eq!(
-            (0..20).filter(|_| rates.take(one, 1, 10, now).is_ok()).count(),
-            10,
-            "the burst does not accumulate"
-        );
+        let taken = (0..20).filter(|_| rates.take(one, 1, 10, now).is_ok()).count();
+        assert_eq!(taken, 10, "the burst does not accumulate");
         for _ in 0..3 {
             now += Duration::from_secs(1);
             rates.take(other, 1, 1, now).unwrap();

@@ -230,12 +230,7 @@ mod tests {
         let all: [&[u32]; 6] =
             [&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 4], &[0, 1, 2], &[0, 1, 3, 5, 6], &[7, 8, 9]];
         for (own, outfit) in all.iter().enumerate() {
-            let others: Vec<&[u32]> = all
-                .iter()
-                .enumerate()
-                .filter(|(place, _)| *place != own)
-                .map(|(_, outfit)| *outfit)
-                .collect();
+            let others = [&all[..own], &all[own + 1..]].concat();
             for &target in *outfit {
                 let visible: Vec<u32> = outfit.iter().copied().filter(|&article| article != target).collect();
                 let left_out = memory(&all).describe(&visible, Some(Own { target, size: outfit.len() }));

@@ -171,14 +171,16 @@ mod tests {
 
     use super::*;
 
+    fn coat(attributes: Value) -> Article {
+        let Value::Object(attributes) = attributes else { panic!("an object") };
+        Article::new(ArticleId::new("a-\"1\"").unwrap(), "coat", attributes).unwrap()
+    }
+
     #[test]
     fn an_article_is_unpacked_as_it_was() {
-        let Value::Object(attributes) = json!({"price": 12.5, "sizes": ["S", "M"], "name": "a \"coat\"", "embedding": [0.5, 2],
-                "variants": [{"id": "1", "size": "S"}, {"id": "2", "size": "M", "link": "/2"}]})
-        else {
-            panic!("an object")
-        };
-        let article = Article::new(ArticleId::new("a-1").unwrap(), "coat", attributes).unwrap();
+        let article =
+            coat(json!({"price": 12.5, "sizes": ["S", "M"], "name": "a \"coat\"", "embedding": [0.5, 2],
+            "variants": [{"id": "1", "size": "S"}, {"id": "2", "size": "M", "link": "/2"}]}));
         let packed = PackedArticle::from(&article);
         assert_eq!(packed.unpack(), article);
         let variants: Vec<Variant> = packed.offers().iter().map(|offer| offer.variant.clone()).collect();
@@ -190,11 +192,8 @@ mod tests {
 
     #[test]
     fn embeddings_are_compared_list_by_list() {
-        let directions = |embedding: Value| {
-            let Value::Object(attributes) = json!({"embedding": embedding}) else { unreachable!() };
-            let article = Article::new(ArticleId::new("a").unwrap(), "coat", attributes).unwrap();
-            Directions::new(article.embedding())
-        };
+        let directions =
+            |embedding: Value| Directions::new(coat(json!({"embedding": embedding})).embedding());
         let both = directions(json!({"image": [3, 4], "text": [0.001, 0]}));
         for (other, expected) in [
             (json!({"image": [30, 40]}), Some(1.0)),
@@ -203,22 +202,15 @@ mod tests {
             (json!([3, 4]), None),
         ] {
             let found = both.likeness(&directions(other.clone()));
-            let is_near = found
-                .zip(expected)
-                .is_none_or(|(found, expected): (f64, f64)| (found - expected).abs() < 0.01);
-            assert!(is_near && found.is_some() == expected.is_some(), "{other}: {found:?}");
+            let rounded = found.map(|found: f64| (found * 50.0).round() / 50.0);
+            assert_eq!(rounded, expected, "{other}: {found:?}");
         }
     }
 
     #[test]
     fn an_article_is_recognised_by_its_text() {
-        let packed = |attributes: Value| {
-            let Value::Object(attributes) = attributes else { panic!("an object") };
-            let article = Article::new(ArticleId::new("a-\"1\"").unwrap(), "coat", attributes).unwrap();
-            PackedArticle::from(&article)
-        };
-        let coat = packed(json!({"colour": "red", "price": 12.5}));
-        assert!(coat.is_written_as("coat", r#"{"colour":"red","price":12.5}"#));
+        let packed = PackedArticle::from(&coat(json!({"colour": "red", "price": 12.5})));
+        assert!(packed.is_written_as("coat", r#"{"colour":"red","price":12.5}"#));
         for (kind, attributes) in [
             ("hat", r#"{"colour":"red","price":12.5}"#),
             ("coat", r#"{"price":12.5}"#),
@@ -226,9 +218,9 @@ mod tests {
             ("coat", "{}"),
             ("coat", ""),
         ] {
-            assert!(!coat.is_written_as(kind, attributes), "{attributes}");
+            assert!(!packed.is_written_as(kind, attributes), "{attributes}");
         }
-        let plain = packed(json!({}));
+        let plain = PackedArticle::from(&coat(json!({})));
         assert!(plain.is_written_as("coat", "{}") && !plain.is_written_as("coat", r#"{"a":1}"#));
     }
 }

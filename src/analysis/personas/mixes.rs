@@ -75,14 +75,3 @@ async fn ask(
     let mixes = answered.answers.into_iter().map(|answer| answer.personas);
     mixes.collect::<Option<_>>().ok_or_else(|| AskError::Failed(format!("{method} gives no personas")))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mean_of_mixes() {
-        assert_eq!(mean_mix(&[]), None);
-        assert_eq!(mean_mix(&[vec![0.25, 0.75], vec![0.75, 0.25]]), Some(vec![0.5, 0.5]));
-    }
-}

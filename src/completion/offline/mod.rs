@@ -140,15 +140,8 @@ mod tests {
     #[test]
     fn every_part_belongs_to_one_share() {
         let folder = tempfile::tempdir().unwrap();
-        for name in [
-            "part-2.parquet",
-            "part-0.jsonl",
-            "part-1.parquet",
-            "_SUCCESS",
-            ".part-3.parquet",
-            "_x.jsonl",
-            "a.txt",
-        ] {
+        let names = "part-2.parquet part-0.jsonl part-1.parquet _SUCCESS .part-3.parquet _x.jsonl a.txt";
+        for name in names.split(' ') {
             fs::write(folder.path().join(name), "").unwrap();
         }
         let names = |share: &str| -> Vec<String> {

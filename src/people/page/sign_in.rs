@@ -273,19 +273,8 @@ mod tests {
     #[test]
     fn a_sign_in_never_leads_to_another_site() {
         assert_eq!(destination("/evaluation?method=gsu"), "/evaluation?method=gsu");
-        for elsewhere in [
-            "",
-            "https://elsewhere",
-            "//elsewhere",
-            "/\\elsewhere",
-            "/a\r\nb",
-            "/\tx",
-            "/\x01",
-            "/\0",
-            "/\x7f",
-            "/a b",
-            "/ä",
-        ] {
+        let odd = "|https://elsewhere|//elsewhere|/\\elsewhere|/a\r\nb|/\tx|/\x01|/\0|/\x7f|/a b|/ä";
+        for elsewhere in odd.split('|') {
             assert_eq!(destination(elsewhere), "/studio", "{elsewhere}");
         }
     }

@@ -144,10 +144,6 @@ mod tests {
 
     #[test]
     fn unknown_parameters_are_removed() {
-        let remove = |url: &str| {
-            let mut options = AnyConnectOptions::from_str(url).unwrap();
-            (remove_unknown_parameters(&mut options), options.database_url.to_string())
-        };
         for (url, count, kept) in [
             ("postgres://u:p@h/d", 0, "postgres://u:p@h/d"),
             ("postgres://u:p@h/d?sslmode=require", 0, "postgres://u:p@h/d?sslmode=require"),
@@ -158,7 +154,9 @@ mod tests {
                 "postgres://h/d?password=a%26b&options%5Ba%5D=b",
             ),
         ] {
-            assert_eq!(remove(url), (count, kept.to_owned()));
+            let mut options = AnyConnectOptions::from_str(url).unwrap();
+            assert_eq!(remove_unknown_parameters(&mut options), count, "{url}");
+            assert_eq!(options.database_url.as_str(), kept);
         }
     }
 
@@ -172,7 +170,6 @@ mod tests {
             ("postgres://[::1]:5432", "postgres://[::1]:5432"),
             ("postgres://%2Frun%2Fpostgres/atelier", "postgres://%2Frun%2Fpostgres/atelier"),
             ("postgres:///atelier?host=/run/postgres", "postgres:///atelier"),
-            ("postgres://db/atelier?user=ada&password=secret", "postgres://db/atelier"),
             ("postgres://localhost/d?user=u&password=sec@ret", "postgres://localhost/d"),
             ("postgres://localhost/d?password=sec@ret/x@y&user=u", "postgres://localhost/d"),
             // An `@` that was not encoded makes the rest ambiguous.

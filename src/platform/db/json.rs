@@ -63,32 +63,17 @@ mod tests {
 
     #[test]
     fn features_come_back_and_whole_numbers_stay_whole() {
-        let given: Features = [
-            ("height".into(), FeatureValue::Number(172.0)),
-            ("weight".into(), FeatureValue::Number(58.25)),
-            ("brands".into(), FeatureValue::Many(vec!["Ö\"".into(), "😀".into()])),
-            ("age\u{0}".into(), FeatureValue::Text("\u{0}".into())),
-        ]
-        .into_iter()
-        .collect();
-        let text = features_text(&given).unwrap();
-        assert_eq!(text, r#"{"age\u0000":"\u0000","brands":["Ö\"","😀"],"height":172,"weight":58.25}"#);
-        assert_eq!(parse_features(&text), Ok(given));
-    }
-
-    #[test]
-    fn values_without_json_are_refused() {
-        let given: Features = [("age".into(), FeatureValue::Number(f64::NAN))].into_iter().collect();
-        let refused = features_text(&given).unwrap_err();
-        assert_eq!(refused.to_string(), "a feature cannot be stored: \"age\" is not a finite number");
-        assert!(parse_features(r#"{"age":null}"#).unwrap_err().contains("\"age\" is not a string"));
+        let text = r#"{"age\u0000":"\u0000","brands":["Ö\"","😀"],"height":172,"weight":58.25}"#;
+        let features = parse_features(text).unwrap();
+        assert_eq!(features.get("age\u{0}"), Some(&FeatureValue::Text("\u{0}".into())));
+        assert_eq!(features.get("height"), Some(&FeatureValue::Number(172.0)));
+        assert_eq!(features_text(&features).unwrap(), text);
     }
 
     #[test]
     fn errors_do_not_quote_values() {
-        for damaged in
-            [r#""Erna""#, r#"{"name":{"first":"Erna"}}"#, r#"{"name":["Erna",1]}"#, r#"{"name":"Erna"#]
-        {
+        let damaged = r#""Erna"|{"name":{"first":"Erna"}}|{"name":["Erna",1]}|{"name":"Erna"#;
+        for damaged in damaged.split('|') {
             let error = parse_features(damaged).unwrap_err();
             assert!(!error.contains("Erna"), "{error}");
         }

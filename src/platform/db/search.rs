@@ -83,9 +83,5 @@ mod tests {
         assert_eq!(patterns("  ÄRMEL 50%_\\\nx "), ["%armel%", "%50\\%\\_\\\\%", "%x%"]);
         assert_eq!(patterns("autumn, c-1;x"), ["%autumn%", "%c-1%", "%x%"]);
         assert!(patterns(" \t,").is_empty());
-        let groups = [vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]];
-        let expected = " and (name_key like $3 escape '\\' or name_key like $4 escape '\\') and (name_key like $5 escape '\\')";
-        assert_eq!(any_of(3, &groups), expected);
-        assert_eq!(condition(3, 2), " and name_key like $3 escape '\\' and name_key like $4 escape '\\'");
     }
 }

@@ -188,7 +188,7 @@ async fn set_write_ahead(connection: &mut AnyConnection) -> Result<(), StoreErro
 mod tests {
     use std::{fs::Permissions, os::unix::fs::PermissionsExt};
 
-    use tempfile::TempDir;
+    use tempfile::{TempDir, tempdir};
 
     use super::*;
     use atelier_core::domain::{Article, ArticleId, Timestamp};
@@ -201,10 +201,6 @@ mod tests {
 
     fn url(path: &Path) -> String {
         format!("sqlite:{}", path.display())
-    }
-
-    fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
     fn set_mode(path: &Path, mode: u32) {
@@ -221,25 +217,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_path_may_contain_any_characters() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("new folder/Ä#%41&😀'.db");
-        let store = Store::open(&url(&path)).await.unwrap();
-        assert_eq!(store.articles().count().await, Ok(0));
-        assert!(path.is_file());
-    }
-
-    #[tokio::test]
-    async fn new_files_are_private() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("new/newer/a.db");
+    async fn new_files_are_private_and_may_have_any_characters() {
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("new/newer folder/Ä#%41&😀'.db");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let store = Store::open(&url(&path)).await.unwrap();
         store.articles().put(&coat(), NOW).await.unwrap();
-        for (name, expected) in
-            [("", 0o700), ("newer", 0o700), ("newer/a.db", 0o600), ("newer/a.db-wal", 0o600)]
-        {
+        for (name, expected) in [("", 0o700), ("newer folder", 0o700)] {
             assert_eq!(mode(&folder.path().join("new").join(name)), expected, "{name}");
         }
+        assert_eq!([mode(&path), mode(&path.with_extension("db-wal"))], [0o600; 2]);
         // An existing file keeps its permissions.
         store.close().await;
         set_mode(&path, 0o640);
@@ -247,21 +234,14 @@ mod tests {
         assert_eq!(mode(&path), 0o640);
     }
 
-    #[tokio::test]
-    async fn writes_wait_for_the_disk() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&url(&folder.path().join("a.db"))).await.unwrap();
-        let mut writer = store.writer.acquire().await.unwrap();
-        let level: i64 = sqlx::query_scalar("pragma synchronous").fetch_one(&mut *writer).await.unwrap();
-        assert_eq!(level, 2, "full");
-    }
-
     /// As on a full disk, `SQLite` has rolled back the transaction before sqlx does.
     #[tokio::test]
-    async fn a_write_succeeds_after_sqlite_rolled_one_back() {
-        let folder = tempfile::tempdir().unwrap();
+    async fn writes_wait_for_the_disk_and_succeed_after_one_was_rolled_back() {
+        let folder = tempdir().unwrap();
         let store = Store::open(&url(&folder.path().join("a.db"))).await.unwrap();
         let mut transaction = store.write().await.unwrap();
+        let level: i64 = sqlx::query_scalar("pragma synchronous").fetch_one(&mut *transaction).await.unwrap();
+        assert_eq!(level, 2, "full");
         sqlx::raw_sql("rollback").execute(&mut *transaction).await.unwrap();
         drop(transaction);
         store.articles().put(&coat(), NOW).await.unwrap();
@@ -270,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_write_protected_file_can_be_read_and_leaves_no_trace() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir().unwrap();
         let path = written(&folder).await;
         set_mode(&path, 0o444);
         let store = Store::open_existing(&url(&path)).await.unwrap();
@@ -278,61 +258,40 @@ mod tests {
         assert_eq!(store.articles().delete(&coat().id, NOW).await, Err(StoreError::ReadOnly));
         store.close().await;
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        // For root the folder is open.
         set_mode(&path, 0o600);
+        set_mode(folder.path(), 0o555);
+        let store = Store::open_existing(&url(&path)).await.unwrap();
+        assert_eq!(store.articles().get(&coat().id).await, Ok(Some(coat())));
+        store.close().await;
+        set_mode(folder.path(), 0o700);
         let store = Store::open(&url(&path)).await.unwrap();
         assert_eq!(store.articles().delete(&coat().id, NOW).await, Ok(true));
     }
 
-    /// For root the folder is open.
     #[tokio::test]
-    async fn a_file_in_a_closed_folder_can_be_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = written(&folder).await;
-        set_mode(folder.path(), 0o555);
-        let store = Store::open_existing(&url(&path)).await.unwrap();
-        assert_eq!(store.articles().get(&coat().id).await, Ok(Some(coat())));
-        set_mode(folder.path(), 0o700);
-    }
-
-    #[tokio::test]
-    async fn a_write_protected_file_cannot_be_migrated() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("empty.db");
-        fs::write(&path, "").unwrap();
-        set_mode(&path, 0o444);
-        let message = Store::open(&url(&path)).await.unwrap_err().to_string();
-        assert!(message.contains("empty.db cannot be opened: it must be migrated to this"), "{message}");
-    }
-
-    #[tokio::test]
-    async fn open_existing_creates_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("data/a.db");
-        let refused = Store::open_existing(&url(&path)).await.unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            format!("there is no database at {}; name another with --database", url(&path))
-        );
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        let path = written(&folder).await;
-        assert_eq!(Store::open_existing(&url(&path)).await.unwrap().articles().count().await, Ok(1));
-    }
-
-    #[tokio::test]
-    async fn other_files_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let text = folder.path().join("notes.txt");
+    async fn other_files_are_refused_and_stay_as_they_are() {
+        let folder = tempdir().unwrap();
+        let [text, empty] = ["notes.txt", "empty.db"].map(|name| folder.path().join(name));
         fs::write(&text, "Coats, boots and scarves.\n".repeat(100)).unwrap();
+        fs::write(&empty, "").unwrap();
+        set_mode(&empty, 0o444);
         for (path, advice) in [
             (folder.path(), "is a folder; name a file in it"),
             (&text, "not a SQLite database; name another file, or move this one"),
             (&text.join("a.db"), "cannot be opened: Not a directory"),
             (Path::new("/proc/nowhere/a.db"), "check the path, and the permissions"),
+            (&empty, "empty.db cannot be opened: it must be migrated to this"),
         ] {
             let message = Store::open(&url(path)).await.unwrap_err().to_string();
             assert!(message.contains(&url(path)) && message.contains(advice), "{message}");
             assert!(!message.contains("login"), "{message}");
         }
         assert_eq!(fs::read_to_string(&text).unwrap().len(), 2600, "the file is unchanged");
+        let path = folder.path().join("data/a.db");
+        let refused = Store::open_existing(&url(&path)).await.unwrap_err().to_string();
+        let expected = format!("there is no database at {}; name another with --database", url(&path));
+        assert_eq!(refused, expected);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is created");
     }
 }

@@ -180,14 +180,3 @@ impl std::ops::AddAssign for Counts {
         self.unchanged += more.unchanged;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn placeholders_are_grouped_by_row() {
-        assert_eq!(placeholders(Dialect::Postgres, 2, 3), "($1, $2, $3), ($4, $5, $6)");
-        assert_eq!(placeholders(Dialect::Sqlite, 2, 1), "(?), (?)");
-    }
-}

@@ -265,36 +265,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_lists_its_problems() {
+    fn every_operation_is_described_with_its_limits() {
         let (_, document, guards) = crate::app::routes().into_parts();
         let mut document = finish(&document, &guards, Limits::default(), crate::people::gate::describe);
         assert_eq!(document["openapi"], "3.1.0");
-        assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
         let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];
         assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
-        let put = &document["paths"]["/customers/{id}"]["put"]["responses"];
-        let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
-        assert_eq!(
-            statuses,
-            [
-                "200", "201", "400", "401", "403", "408", "412", "413", "415", "422", "429", "500", "503",
-                "504"
-            ]
-        );
-        let responses = |path: &str, method: &str| &document["paths"][path][method]["responses"];
-        assert!(responses("/articles", "get")["400"].is_object(), "a query that is not UTF-8");
-        assert!(responses("/articles/bulk", "post")["504"].is_object());
-        assert!(
-            responses("/releases/{name}/activate", "post")["504"].is_null(),
-            "it takes as long as it takes"
-        );
-        let schema = &put["422"]["content"]["application/problem+json"]["schema"]["$ref"];
-        assert_eq!(schema, "#/components/schemas/Problem");
-        let security = |path: &str, method: &str| document["paths"][path][method]["security"].clone();
-        assert_eq!(security("/routing", "get"), json!([{"bearer": ["complete"]}, {"header": ["complete"]}]));
-        assert_eq!(security("/routing", "put")[0], json!({"bearer": ["admin"]}));
-        assert_eq!(security("/metrics", "get")[1], json!({"header": ["metrics"]}));
-        assert_eq!(security("/readyz", "get"), Value::Null);
+        let put = document["paths"]["/customers/{id}"]["put"]["responses"].as_object().unwrap();
+        let statuses = put.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
+        assert_eq!(statuses, "200 201 400 401 403 408 412 413 415 422 429 500 503 504");
+        let activation = &document["paths"]["/releases/{name}/activate"]["post"]["responses"];
+        assert!(activation["504"].is_null(), "it takes as long as it takes");
+        assert_eq!(document["paths"]["/readyz"]["get"]["security"], Value::Null);
         for operation in operations(&mut document) {
             assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()));
             assert!(operation["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{operation:?}");

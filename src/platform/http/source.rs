@@ -103,18 +103,9 @@ mod tests {
         for served in ["10.0.0.7", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "atelier:8080"] {
             assert!(!is_ours(served, true) && is_ours(served, false), "{served}");
         }
-        for other in [
-            "",
-            "evil.example:8080",
-            "localhost.evil.example",
-            "localhost.",
-            "127.0.0.1.evil.example",
-            "evil@localhost",
-            "127.1",
-            "::1",
-            "[evil]",
-            "localhost, evil.example",
-        ] {
+        let others = "|evil.example:8080|localhost.evil.example|localhost.|127.0.0.1.evil.example|evil@localhost|127.1|\
+                      ::1|[evil]|localhost, evil.example";
+        for other in others.split('|') {
             assert!(!is_ours(other, true) && !is_ours(other, false), "{other}");
         }
         assert!(!is_ours("0x7f000001", true));
@@ -123,21 +114,13 @@ mod tests {
     #[test]
     fn a_page_belongs_to_its_scheme_host_and_port() {
         let is_ours =
-            |page: &'static str| is_page_of(&HeaderValue::from_static(page), "http://", "localhost:8080");
+            |page: &str| is_page_of(&HeaderValue::from_str(page).unwrap(), "http://", "localhost:8080");
         for ours in ["http://localhost:8080", "http://localhost:8080/docs", "http://LOCALHOST:8080/"] {
             assert!(is_ours(ours), "{ours}");
         }
-        for foreign in [
-            "null",
-            "",
-            "localhost:8080",
-            "https://localhost:8080",
-            "http://localhost",
-            "http://localhost:80801",
-            "http://localhost:8080.evil.example/",
-            "http://127.0.0.1:8080",
-            "http://localhost:8080@evil.example/",
-        ] {
+        let foreign = "null||localhost:8080|https://localhost:8080|http://localhost|http://localhost:80801|\
+                       http://localhost:8080.evil.example/|http://127.0.0.1:8080|http://localhost:8080@evil.example/";
+        for foreign in foreign.split('|') {
             assert!(!is_ours(foreign), "{foreign}");
         }
     }

@@ -114,19 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_two_units() {
-        for (seconds, written) in
-            [(7.9, "7 s"), (60.0, "1 min 0 s"), (11_520.0, "3 h 12 min"), (200_000.0, "2 d 7 h")]
-        {
-            assert_eq!(duration(seconds), written);
-        }
+    fn durations_have_two_units_and_thousands_are_separated() {
+        let durations = [7.9, 60.0, 11_520.0, 200_000.0].map(duration);
+        assert_eq!(durations, ["7 s", "1 min 0 s", "3 h 12 min", "2 d 7 h"]);
+        assert_eq!([0, 999, 1_500, 12_345_678].map(count), ["0", "999", "1,500", "12,345,678"]);
         assert_eq!(rounded(1_499.6), "1,500");
-    }
-
-    #[test]
-    fn thousands_are_separated() {
-        for (number, written) in [(0, "0"), (999, "999"), (1_500, "1,500"), (12_345_678, "12,345,678")] {
-            assert_eq!(count(number), written);
-        }
     }
 }

@@ -161,15 +161,3 @@ async fn problems(State(state): State<AppState>, conditions: Conditions) -> Resu
     });
     PAGES[usize::from(state.is_demo())].answer(ASK_AGAIN, &conditions)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wait_is_rounded_up() {
-        assert_eq!(seconds_rounded_up(Duration::from_millis(1)), 1);
-        assert_eq!(seconds_rounded_up(Duration::from_secs(2)), 2);
-        assert_eq!(seconds_rounded_up(Duration::from_millis(2001)), 3);
-    }
-}

@@ -184,27 +184,15 @@ fn is_ambiguous(feature: &Feature, word: &str, schema: &Schema) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::db::json::{parse_feature, parse_features};
 
     #[test]
     fn the_papers_customer_reads_as_in_the_paper() {
-        let text = |text: &str| FeatureValue::Text(text.into());
-        let many = |words: &[&str]| FeatureValue::Many(words.iter().map(ToString::to_string).collect());
-        let features: Features = [
-            ("gender".into(), text("female")),
-            ("age".into(), FeatureValue::Number(28.0)),
-            ("weight".into(), FeatureValue::Number(58.0)),
-            ("height".into(), FeatureValue::Number(172.0)),
-            ("preferred_colours".into(), many(&["grey", "red", "black"])),
-            ("fit".into(), text("slim")),
-            ("nogo_types".into(), many(&["heel", "trench-coat"])),
-            ("price_tops".into(), text("lower")),
-            ("top_size".into(), text("M")),
-            ("unknown".into(), text("left out")),
-        ]
-        .into_iter()
-        .collect();
+        let features = r#"{"gender": "female", "age": 28, "weight": 58, "height": 172, "fit": "slim", "top_size": "M",
+            "preferred_colours": ["grey", "red", "black"], "nogo_types": ["heel", "trench-coat"],
+            "price_tops": "lower", "unknown": "left out"}"#;
         assert_eq!(
-            line(&features, &Schema::default_schema()),
+            line(&parse_features(features).unwrap(), &Schema::default_schema()),
             "female, 28, 172 cm, 58 kg, slim, grey/red/black, no heels, no trench coats, top size M, \
              lower-priced tops"
         );
@@ -213,15 +201,17 @@ mod tests {
     #[test]
     fn reasons_read_as_a_stylist_says_them() {
         let schema = Schema::default_schema();
-        let clause = |name: &str, value| super::clause(schema.feature(name).unwrap(), &value, "their");
-        let text = |text: &str| FeatureValue::Text(text.into());
-        let many = |words: &[&str]| FeatureValue::Many(words.iter().map(ToString::to_string).collect());
-        assert_eq!(clause("price_tops", text("lower")), "they prefer lower-priced tops");
-        assert_eq!(clause("price_shoes", text("middle")), "they prefer mid-priced shoes");
-        assert_eq!(clause("price_outerwear", text("luxury")), "they prefer luxury outerwear");
-        assert_eq!(clause("nogo_types", many(&["heel", "dress"])), "they never wear heels or dresses");
-        assert_eq!(clause("nogo_materials", many(&["leather"])), "they never wear leather");
-        assert_eq!(clause("fit", text("slim")), "their fit is slim");
+        for (name, value, expected) in [
+            ("price_tops", r#""lower""#, "they prefer lower-priced tops"),
+            ("price_shoes", r#""middle""#, "they prefer mid-priced shoes"),
+            ("price_outerwear", r#""luxury""#, "they prefer luxury outerwear"),
+            ("nogo_types", r#"["heel", "dress"]"#, "they never wear heels or dresses"),
+            ("nogo_materials", r#"["leather"]"#, "they never wear leather"),
+            ("fit", r#""slim""#, "their fit is slim"),
+        ] {
+            let value = parse_feature(value).unwrap();
+            assert_eq!(clause(schema.feature(name).unwrap(), &value, "their"), expected);
+        }
     }
 
     #[test]
@@ -234,61 +224,34 @@ mod tests {
         };
         assert_eq!(words(9), "1/2/3/4/5/6/7/8/9");
         assert_eq!(words(100), "1/2/3/4/5/6/7/8 and 92 more");
+        assert_eq!(fitting(&Features::default(), &schema), "", "no feature is a size");
     }
 
     #[test]
     fn types_have_a_plural() {
-        let all = [
-            "coat",
-            "trench coat",
-            "dress",
-            "jeans",
-            "tights",
-            "scarf",
-            "hoody",
-            "beanie",
-            "tote bag",
-            "jewellery",
-        ];
-        let plurals = [
-            "coats",
-            "trench coats",
-            "dresses",
-            "jeans",
-            "tights",
-            "scarves",
-            "hoodies",
-            "beanies",
-            "tote bags",
-            "jewellery",
-        ];
-        assert_eq!(all.map(plural), plurals);
-        assert_eq!(
-            ["t-shirt", "rain-jacket", "u_v-neck", "-x"].map(spaced),
-            ["t-shirt", "rain jacket", "u v-neck", " x"]
-        );
+        let all = "coat, trench coat, dress, jeans, tights, scarf, hoody, beanie, tote bag, jewellery";
+        let plurals =
+            "coats, trench coats, dresses, jeans, tights, scarves, hoodies, beanies, tote bags, jewellery";
+        assert_eq!(all.split(", ").map(plural).collect::<Vec<_>>().join(", "), plurals);
+        let names = ["t-shirt", "rain-jacket", "u_v-neck", "-x"].map(spaced);
+        assert_eq!(names, ["t-shirt", "rain jacket", "u v-neck", " x"]);
     }
 
     #[test]
     fn people_read_by_which_features_articles_fit() {
-        let text = |text: &str| FeatureValue::Text(text.into());
-        let mut features: Features = [("gender".to_owned(), text("female"))].into_iter().collect();
         let schema = Schema::default_schema();
+        let without_sizes = parse_features(r#"{"gender": "female"}"#).unwrap();
         assert_eq!(
-            fitting(&features, &schema),
+            fitting(&without_sizes, &schema),
             "Suggestions fit the customer’s gender. Without top size, bottom size or shoe size in the profile, any fits."
         );
-        let sizes = ["top_size", "bottom_size", "shoe_size"].map(|name| (name.to_owned(), text("38")));
-        features = features.overridden_by(sizes.into_iter().collect());
-        let known: Vec<String> =
-            super::sizes(&features, &schema).into_iter().map(|word| word.words).collect();
-        assert_eq!(known, ["female", "38", "38", "38"]);
+        let features = r#"{"gender": "female", "top_size": "38", "bottom_size": "39", "shoe_size": "40"}"#;
+        let features = parse_features(features).unwrap();
+        let known: Vec<String> = sizes(&features, &schema).into_iter().map(|word| word.words).collect();
+        assert_eq!(known, ["female", "38", "39", "40"]);
         assert_eq!(
             fitting(&features, &schema),
             "Suggestions fit the customer’s gender, top size, bottom size and shoe size."
         );
-        let plain =
-            Schema::parse("name = \"s\"\n[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"b\"]");
-        assert_eq!(fitting(&features, &plain.unwrap()), "");
     }
 }

@@ -155,14 +155,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_by_field() {
         let mut form = Fields::default();
-        for (name, text) in [
-            ("effect", "pin"),
-            ("factor", "hidden"),
-            ("rank", "first"),
-            ("articles.price", "cheap"),
-            ("features", "female"),
-            ("ends_at", "soon"),
-        ] {
+        let filled = "effect: pin, factor: hidden, rank: first, articles.price: cheap, features: female, ends_at: soon";
+        for (name, text) in filled.split(", ").filter_map(|field| field.split_once(": ")) {
             form.set(name, text);
         }
         let wrong = read(&form, Zone::new("UTC").unwrap()).unwrap_err();

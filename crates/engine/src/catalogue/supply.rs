@@ -464,8 +464,22 @@ mod tests {
         Article::new(ArticleId::new("a").unwrap(), kind, attributes).unwrap()
     }
 
+    /// Articles with these attributes, of this type unless they name another.
+    fn articles(kind: &str, all: Value) -> Vec<Article> {
+        let Value::Array(all) = all else { panic!("a list of objects") };
+        let one = |mut attributes: Value| {
+            let own = attributes.as_object_mut().unwrap().remove("type");
+            article(own.as_ref().and_then(Value::as_str).unwrap_or(kind), attributes)
+        };
+        all.into_iter().map(one).collect()
+    }
+
     fn supply(articles: &[Article]) -> Supply {
-        let mut supply = Supply::new(&Schema::parse(SCHEMA).unwrap());
+        supply_of(SCHEMA, articles)
+    }
+
+    fn supply_of(schema: &str, articles: &[Article]) -> Supply {
+        let mut supply = Supply::new(&Schema::parse(schema).unwrap());
         for (index, article) in (0..).zip(articles) {
             supply.add(index, &supply.read(article));
         }
@@ -483,49 +497,38 @@ mod tests {
 
     #[test]
     fn what_is_not_said_excludes_nothing() {
-        let supply = supply(&[
-            article("coat", json!({"sizes": ["S", "M"]})),
-            article("Coat", json!({"sizes": "l"})),
-            article("coat", json!({"sizes": null})),
-            article("boot", json!({"sizes": ["S"]})),
-            article("Coats", json!({"sizes": ["S"]})),
-            article("coat", json!({"sizes": ["One Size"]})),
+        let coats = json!([
+            {"sizes": ["S", "M"]}, {"sizes": "l", "type": "Coat"}, {"sizes": null}, {"sizes": ["S"], "type": "boot"},
+            {"sizes": ["S"], "type": "Coats"}, {"sizes": ["One Size"]},
         ]);
-        let unfit = |given: &Features| supply.unfit(&supply.needs(given), 64);
-        assert_eq!(indices(&unfit(&features(&[("top", &["M"])])).articles), [1, 4]);
-        assert_eq!(indices(&unfit(&features(&[("top", &["M", "L"])])).articles), [4]);
-        assert_eq!(indices(&unfit(&features(&[("top", &[]), ("other", &["M"])])).articles), [0u32; 0]);
-        let both = unfit(&features(&[("top", &["S"]), ("width", &["L"])]));
-        assert_eq!((indices(&both.articles), both.unmet), (vec![0, 1, 4], Vec::new()));
-        let unknown = unfit(&features(&[("top", &["XS", "56"])]));
-        assert_eq!(indices(&unknown.articles), [0, 1, 4]);
-        assert_eq!(unknown.unmet, [("top".into(), "sizes".into(), vec!["56".to_owned(), "xs".to_owned()])]);
-        let kinds = unfit(&features(&[("width", &["M"])]));
-        assert_eq!(indices(&kinds.articles), [1, 4], "there are no hats");
+        let supply = supply(&articles("coat", coats));
+        let unfit = |given: &[(&str, &[&str])]| {
+            let found = supply.unfit(&supply.needs(&features(given)), 64);
+            (indices(&found.articles), found.unmet)
+        };
+        assert_eq!(unfit(&[("top", &["M"])]), (vec![1, 4], vec![]));
+        assert_eq!(unfit(&[("top", &["M", "L"])]).0, [4]);
+        assert_eq!(unfit(&[("top", &[]), ("other", &["M"])]).0, [0u32; 0]);
+        assert_eq!(unfit(&[("top", &["S"]), ("width", &["L"])]), (vec![0, 1, 4], vec![]));
+        let unmet = ("top".into(), "sizes".into(), vec!["56".to_owned(), "xs".to_owned()]);
+        assert_eq!(unfit(&[("top", &["XS", "56"])]), (vec![0, 1, 4], vec![unmet]));
+        assert_eq!(unfit(&[("width", &["M"])]).0, [1, 4], "there are no hats");
     }
 
     #[test]
     fn stock_counts_in_the_customers_size_and_the_store() {
-        let supply = supply(&[
-            article("shirt", json!({"stock": {"M": 0, "L": 3}})),
-            article("shirt", json!({"stock": 2})),
-            article(
-                "shirt",
-                json!({"stock": [{"size": "M", "store": "Zurich", "count": 1}, {"size": "L", "count": 1}]}),
-            ),
-            article(
-                "shirt",
-                json!({"stock": [{"store": "basel", "count": 1}, {"store": "zurich", "count": 0}]}),
-            ),
-            article("shirt", json!({})),
-            article("boot", json!({"stock": {"M": 0, "38": 1}})),
-            article("shirt", json!({"stock": "plenty"})),
-            article("shirt", json!({"sizes": ["O/S"], "stock": {"OS": 2}})),
-            article(
-                "shirt",
-                json!({"stock": [{"count": 5}, {"size": "M", "count": 0}, {"size": "L", "count": 5}]}),
-            ),
+        let shirts = json!([
+            {"stock": {"M": 0, "L": 3}},
+            {"stock": 2},
+            {"stock": [{"size": "M", "store": "Zurich", "count": 1}, {"size": "L", "count": 1}]},
+            {"stock": [{"store": "basel", "count": 1}, {"store": "zurich", "count": 0}]},
+            {},
+            {"stock": {"M": 0, "38": 1}, "type": "boot"},
+            {"stock": "plenty"},
+            {"sizes": ["O/S"], "stock": {"OS": 2}},
+            {"stock": [{"count": 5}, {"size": "M", "count": 0}, {"size": "L", "count": 5}]},
         ]);
+        let supply = supply(&articles("shirt", shirts));
         let sold_out = |words: &[&str], store| {
             indices(&supply.sold_out(Some(&supply.needs(&features(&[("top", words)]))), store, 64))
         };
@@ -566,49 +569,40 @@ mod tests {
             values = ["L30", "L32", "L34"]
             requires = {attribute = "Länge", types = ["jeans"]}
         "#;
-        let variant = |id: &str, width: &str, length: &str, stock: Value| json!({"id": id, "size": width, "options": {"LÄNGE": length}, "stock": stock});
-        let articles = [
-            article(
-                "jeans",
-                json!({"variants": [
-                    variant("a", "W32", "L34", json!(1)), variant("b", "W32", "L32", json!(0)), variant("c", "W33", "L32", json!({"Basel": 2})),
-                ]}),
-            ),
-            article(
-                "jeans",
-                json!({"variants": [{"id": "d", "size": "W32"}, {"id": "e", "size": "W33", "stock": 0}]}),
-            ),
-            article("jeans", json!({"variants": [{"id": "f", "options": {"Länge": "L34"}}]})),
-            article("jeans", json!({"stock": 1})),
-            article(
-                "jeans",
-                json!({"stock": {"W32": 0, "W33": 1}, "variants": [{"id": "g", "size": "W32"}, {"id": "h", "size": "W33"}]}),
-            ),
-        ];
-        let mut supply = Supply::new(&Schema::parse(schema).unwrap());
-        for (index, article) in (0..).zip(&articles) {
-            supply.add(index, &supply.read(article));
-        }
-        let sold_out = |given: &[(&str, &[&str])], store| {
-            indices(&supply.sold_out(Some(&supply.needs(&features(given))), store, 64))
+        let jeans = json!([
+            {"variants": [
+                {"id": "a", "size": "W32", "options": {"LÄNGE": "L34"}, "stock": 1},
+                {"id": "b", "size": "W32", "options": {"LÄNGE": "L32"}, "stock": 0},
+                {"id": "c", "size": "W33", "options": {"LÄNGE": "L32"}, "stock": {"Basel": 2}},
+            ]},
+            {"variants": [{"id": "d", "size": "W32"}, {"id": "e", "size": "W33", "stock": 0}]},
+            {"variants": [{"id": "f", "options": {"Länge": "L34"}}]},
+            {"stock": 1},
+            {"stock": {"W32": 0, "W33": 1}, "variants": [{"id": "g", "size": "W32"}, {"id": "h", "size": "W33"}]},
+        ]);
+        let articles = articles("jeans", jeans);
+        let supply = supply_of(schema, &articles);
+        // Words with spaces between them.
+        let needs = |width: &str, length: &str| {
+            let [width, length] = [width, length].map(|words| words.split_whitespace().collect::<Vec<_>>());
+            supply.needs(&features(&[("width", &width), ("length", &length)]))
         };
-        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L34"])], None), [4]);
-        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32"])], None), [0, 2, 4]);
-        assert_eq!(sold_out(&[("width", &["W32"]), ("length", &["L32", "L34"])], None), [4]);
-        assert_eq!(sold_out(&[("width", &["W33"]), ("length", &["L34"])], None), [0, 1]);
-        assert_eq!(sold_out(&[("width", &["W33"])], None), [1]);
-        assert_eq!(sold_out(&[("length", &["L32"])], Some("basel")), [2]);
-        assert_eq!(sold_out(&[("length", &["L32"])], Some("bern")), [0, 2]);
-        assert_eq!(sold_out(&[("length", &["L30"])], None), [0, 2], "the others do not say their length");
-        assert_eq!(
-            indices(&supply.unfit(&supply.needs(&features(&[("length", &["L30"])])), 64).articles),
-            [0, 2]
-        );
+        let sold_out = |width: &str, length: &str, store| {
+            indices(&supply.sold_out(Some(&needs(width, length)), store, 64))
+        };
+        assert_eq!(sold_out("W32", "L34", None), [4]);
+        assert_eq!(sold_out("W32", "L32", None), [0, 2, 4]);
+        assert_eq!(sold_out("W32", "L32 L34", None), [4]);
+        assert_eq!(sold_out("W33", "L34", None), [0, 1]);
+        assert_eq!(sold_out("W33", "", None), [1]);
+        assert_eq!(sold_out("", "L32", Some("basel")), [2]);
+        assert_eq!(sold_out("", "L32", Some("bern")), [0, 2]);
+        assert_eq!(sold_out("", "L30", None), [0, 2], "the others do not say their length");
+        assert_eq!(indices(&supply.unfit(&needs("", "L30"), 64).articles), [0, 2]);
 
-        let choose = |given: &[(&str, &[&str])], index: u32, store| {
-            let needs = supply.needs(&features(given));
-            let chosen = supply.wanted(&needs).choose(index, &(&articles[index as usize]).into(), store);
-            match chosen {
+        let choose = |index: u32, width: &str, length: &str, store| {
+            let article = (&articles[index as usize]).into();
+            match supply.wanted(&needs(width, length)).choose(index, &article, store) {
                 Some(Choice::Variant { id, fields }) => {
                     let fields: Value = serde_json::from_str(fields.get()).unwrap();
                     format!("{id} {}", fields["in_stock"])
@@ -616,18 +610,17 @@ mod tests {
                 other => format!("{other:?}"),
             }
         };
-        assert_eq!(choose(&[("width", &["W32"]), ("length", &["L32", "L34"])], 0, None), "a true");
-        assert_eq!(choose(&[("width", &["W32"]), ("length", &["L32"])], 0, None), "b false");
-        assert_eq!(choose(&[("length", &["L32"])], 0, None), "Some(Unknown)", "in either width");
-        assert_eq!(choose(&[("width", &["W33"])], 0, Some("basel")), "c true");
-        assert_eq!(choose(&[("width", &["W33"])], 0, Some("bern")), "c false");
-        assert_eq!(choose(&[("width", &["W33"]), ("length", &["L34"])], 0, None), "Some(NoneFits)");
-        assert_eq!(choose(&[], 0, None), "Some(Unknown)");
-        assert_eq!(choose(&[("length", &["L32"])], 1, None), "Some(Unknown)");
-        assert_eq!(choose(&[], 2, None), "f true", "there is no other");
-        assert_eq!(choose(&[], 3, None), "None");
-        assert_eq!(choose(&[("width", &["W32"])], 4, None), "g false", "the article says its stock by size");
-        assert_eq!(choose(&[("width", &["W33"])], 4, None), "h true");
+        assert_eq!(choose(0, "W32", "L32 L34", None), "a true");
+        assert_eq!(choose(0, "W32", "L32", None), "b false");
+        assert_eq!(choose(0, "", "L32", None), "Some(Unknown)", "in either width");
+        assert_eq!(choose(0, "W33", "", Some("basel")), "c true");
+        assert_eq!(choose(0, "W33", "", Some("bern")), "c false");
+        assert_eq!(choose(0, "W33", "L34", None), "Some(NoneFits)");
+        assert_eq!(choose(1, "", "L32", None), "Some(Unknown)");
+        assert_eq!(choose(2, "", "", None), "f true", "there is no other");
+        assert_eq!(choose(3, "", "", None), "None");
+        assert_eq!(choose(4, "W32", "", None), "g false", "the article says its stock by size");
+        assert_eq!(choose(4, "W33", "", None), "h true");
     }
 
     fn any_article() -> impl Strategy<Value = Article> {

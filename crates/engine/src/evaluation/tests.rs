@@ -10,11 +10,17 @@ fn demo() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../models/demo")
 }
 
+fn both() -> (Figures, Ranks) {
+    (Figures::read(&demo().join(FIGURES)).unwrap(), Ranks::read(&demo().join(RANKS)).unwrap())
+}
+
+const VERSUS: Versus =
+    Versus { first: Method::Gsu, second: Method::None, by: By::LogProbability, lead: Lead::First };
+
 /// The single answers lead to the same figures.
 #[test]
 fn ranks_and_figures_agree() {
-    let figures = Figures::read(&demo().join(FIGURES)).unwrap();
-    let ranks = Ranks::read(&demo().join(RANKS)).unwrap();
+    let (figures, ranks) = both();
     assert_eq!(ranks.len() as u64, figures.comparison.slots);
     assert!(ranks.methods().eq(Method::ALL) && figures.methods().eq(Method::ALL));
     assert_eq!((ranks.types().len(), ranks.types()[0].as_str()), (43, "backpack"));
@@ -59,7 +65,7 @@ fn packed_segments_are_the_same() {
 
 #[test]
 fn a_difference_can_be_seen_from_both_sides() {
-    let figures = Figures::read(&demo().join(FIGURES)).unwrap();
+    let (figures, _) = both();
     let difference = |one, other| figures.comparison.difference(Metric::CrossEntropy, one, other).unwrap();
     let (one, other) = (difference(Method::None, Method::Gsu), difference(Method::Gsu, Method::None));
     assert!(0.0 < one.low && one.low < one.difference && one.difference < one.high, "{one:?}");
@@ -72,69 +78,58 @@ fn a_difference_can_be_seen_from_both_sides() {
 /// The intervals from single answers are those that training found by resampling outfits.
 #[test]
 fn paired_answers_have_the_intervals_of_the_bootstrap() {
-    let figures = Figures::read(&demo().join(FIGURES)).unwrap();
-    let ranks = Ranks::read(&demo().join(RANKS)).unwrap();
-    let again = Ranks::read(&demo().join(RANKS)).unwrap();
+    let ((figures, ranks), (_, again)) = (both(), both());
     let pair = ranks.pair(Method::Gsu, &again, Method::None).expect("the same cases");
     for metric in Metric::ALL {
         let stored = figures.comparison.difference(metric, Method::Gsu, Method::None).unwrap();
         let found = pair.difference(metric).unwrap();
         let near = |one: f64, other: f64| (one - other).abs() < 0.05 * (stored.high - stored.low) + 1e-4;
-        assert!(near(found.difference, stored.difference), "{metric}: {found:?} and {stored:?}");
-        assert!(
-            near(found.low, stored.low) && near(found.high, stored.high),
-            "{metric}: {found:?}, {stored:?}"
-        );
+        for (found, stored) in
+            [(found.difference, stored.difference), (found.low, stored.low), (found.high, stored.high)]
+        {
+            assert!(near(found, stored), "{metric}: {found} and {stored}");
+        }
     }
     let recall = pair.recall(5).unwrap();
     assert_eq!(recall, pair.difference(Metric::RecallAt5).unwrap());
     let types = pair.by_type();
     assert_eq!(types.iter().map(|(_, cases, _)| cases).sum::<usize>(), ranks.len());
     assert!(types.is_sorted_by(|one, next| one.2.difference >= next.2.difference));
-    let versus =
-        Versus { first: Method::Gsu, second: Method::None, by: By::LogProbability, lead: Lead::First };
-    assert_eq!(pair.cases(), ranks.cases_by_difference(versus, Selection::default()));
+    assert_eq!(pair.cases(), ranks.cases_by_difference(VERSUS, Selection::default()));
 }
 
 #[test]
-fn cases_and_customers_by_difference() {
-    let ranks = Ranks::read(&demo().join(RANKS)).unwrap();
-    let versus =
-        Versus { first: Method::Gsu, second: Method::None, by: By::LogProbability, lead: Lead::First };
-    let all = ranks.cases_by_difference(versus, Selection::default());
+fn cases_and_customers_are_sorted_by_their_difference() {
+    let (_, ranks) = both();
+    let all = ranks.cases_by_difference(VERSUS, Selection::default());
     assert_eq!(all.len(), ranks.len());
     assert!(all.is_sorted_by(|one, next| one.difference >= next.difference));
-    let turned = ranks.cases_by_difference(Versus { lead: Lead::Second, ..versus }, Selection::default());
+    let turned = ranks.cases_by_difference(Versus { lead: Lead::Second, ..VERSUS }, Selection::default());
     assert!(turned.is_sorted_by(|one, next| one.difference <= next.difference));
-    let seen = ranks.cases_by_difference(
-        versus,
-        Selection { seen: Some(false), kind: Some("coat"), ..Selection::default() },
-    );
-    assert!(!seen.is_empty() && seen.len() < all.len());
-    for difference in &seen {
+    let unseen_coats = Selection { seen: Some(false), kind: Some("coat"), ..Selection::default() };
+    let found = ranks.cases_by_difference(VERSUS, unseen_coats);
+    assert!(!found.is_empty() && found.len() < all.len());
+    for difference in &found {
         let case = ranks.case(difference.row);
         assert_eq!((case.seen, case.kind), (false, "coat"));
         assert_eq!(case.articles().nth(case.slot), Some(case.truth()));
     }
 
-    let customers = ranks.customers_by_difference(versus, Selection::default());
+    let customers = ranks.customers_by_difference(VERSUS, Selection::default());
     assert_eq!(customers.len(), ranks.customers().len());
     assert_eq!(customers.iter().map(|customer| customer.cases as usize).sum::<usize>(), ranks.len());
     let (first, mut of_customer) = (customers[0], HashMap::<_, (f64, f64)>::new());
     for case in &all {
         let (sum, cases) = of_customer.entry(ranks.case(case.row).customer).or_default();
-        *sum += f64::from(case.difference);
-        *cases += 1.0;
+        (*sum, *cases) = (*sum + f64::from(case.difference), *cases + 1.0);
     }
     let most = of_customer.values().map(|(sum, cases)| sum / cases).fold(f64::MIN, f64::max);
     assert!((first.difference - most).abs() < 1e-9);
-    let own = ranks
-        .cases_by_difference(versus, Selection { customer: Some(first.customer), ..Selection::default() });
+    let select = |selection| ranks.cases_by_difference(VERSUS, selection);
+    let own = select(Selection { customer: Some(first.customer), ..Selection::default() });
     assert_eq!(own.len(), first.cases as usize);
-
     let among: Vec<bool> = ranks.customers().iter().map(|customer| customer == first.customer).collect();
-    let known = ranks.cases_by_difference(versus, Selection { among: Some(&among), ..Selection::default() });
-    assert_eq!(known, own);
+    assert_eq!(select(Selection { among: Some(&among), ..Selection::default() }), own);
 }
 
 /// Any damage to a file is an error with a description.

@@ -202,22 +202,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_brings_the_library() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(installed(folder.path()), None);
-        let name = this_platform().unwrap().library;
-        let within = |place: &str| folder.path().join("lib").join(place);
-        for place in ["python3.11/site-packages/onnxruntime/capi", "atelier"] {
-            fs::create_dir_all(within(place)).unwrap();
-            fs::write(within(place).join("libonnxruntime.so.1.0.0"), "another version").unwrap();
-            let before = installed(folder.path());
-            fs::write(within(place).join(name), "").unwrap();
-            let found = installed(folder.path());
-            assert_eq!(found, Some(within(place).join(name)), "before: {before:?}");
-        }
-    }
-
-    #[test]
     fn images_and_packages_pin_the_same_library() {
         let pinned = include_str!("../../../../deploy/onnxruntime-cpu.txt");
         assert!(pinned.contains(&format!("onnxruntime=={VERSION} ")));

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields, expecting = "an object with a number \"n\"")]
+    #[serde(deny_unknown_fields, expecting = "an object with \"n\"")]
     struct Inner {
         #[serde(rename = "n")]
         _n: u32,
@@ -236,50 +236,41 @@ mod tests {
 
     #[test]
     fn errors_in_a_body_are_located() {
-        let at = |pointer: &str| Some(pointer.to_owned());
-        let (status, place, detail) = reject(r#"{"inner": [{"n": 1}, {"n": "x"}]}"#);
-        assert_eq!((status, place), (422, at("/inner/1/n")));
-        assert_eq!(detail, "invalid type: string \"x\", expected u32");
-        let (status, place, detail) = reject(r#"{"inner": [], "more": 1}"#);
-        assert_eq!((status, place), (422, at("/more")), "{detail}");
-        assert_eq!(detail, "unknown field `more`, expected `inner`");
-        assert_eq!(reject("{}"), (422, at(""), "missing field `inner`".into()));
-        let (status, place, detail) = reject(r#"{"inner": [7]}"#);
-        assert_eq!((status, place), (422, at("/inner/0")));
-        assert_eq!(detail, "invalid type: integer `7`, expected an object with a number \"n\"");
-        assert_eq!(reject(" [[]]"), (422, at(""), "expected an object, found a list".into()));
-        assert_eq!(reject("null").2, "expected an object, found null");
+        for (text, place, detail) in [
+            (r#"{"inner": [{"n": 1}, {"n": ""}]}"#, "/inner/1/n", "invalid type: string \"\", expected u32"),
+            (r#"{"inner": [], "more": 1}"#, "/more", "unknown field `more`, expected `inner`"),
+            ("{}", "", "missing field `inner`"),
+            (r#"{"inner": [7]}"#, "/inner/0", "invalid type: integer `7`, expected an object with \"n\""),
+            (" [[]]", "", "expected an object, found a list"),
+            ("null", "", "expected an object, found null"),
+        ] {
+            assert_eq!(reject(text), (422, Some(place.into()), detail.into()), "{text}");
+        }
     }
 
     #[test]
     fn syntax_errors_are_malformed_requests() {
         for (text, detail) in [
-            ("", "the body is empty; expected a JSON object"),
-            (
-                "{\"inner\":\n [,]}",
-                "the body cannot be read at line 2, column 3: not JSON: expected a value: a string in double \
-                 quotes, a number, true, false, null, a list or an object",
-            ),
-            (
-                "{\"inner\": []} {}",
-                "the body cannot be read at line 1, column 15: not JSON: unexpected text after the end",
-            ),
-            (
-                "{\"inner\\ud800\": []}",
-                "the body cannot be read at line 1, column 14: not JSON: a \\u in a string is not a whole character",
-            ),
-            ("[1", "the body cannot be read at line 1, column 2: not JSON: it ends too early"),
+            ("{\"inner\":\n [,]}", "2, column 3: not JSON: expected a value: a string in double quotes, "),
+            ("{\"inner\": []} {}", "1, column 15: not JSON: unexpected text after the end"),
+            ("{\"inner\\ud800\": []}", "1, column 14: not JSON: a \\u in a string is not a whole character"),
+            ("[1", "1, column 2: not JSON: it ends too early"),
         ] {
-            assert_eq!(reject(text), (400, None, detail.into()), "{text}");
+            let (status, place, found) = reject(text);
+            assert_eq!((status, place), (400, None), "{text}");
+            let expected = format!("the body cannot be read at line {detail}");
+            assert!(found.starts_with(&expected), "{text}: {found}");
         }
+        assert_eq!(reject(""), (400, None, "the body is empty; expected a JSON object".into()));
         for text in [&b"{\"inner\": [], \"more\xFF\": 1}"[..], b"{\"inner\": [], \"more\": \"\xFF\"}"] {
             let byte = text.iter().position(|byte| *byte == 0xFF).unwrap() + 1;
             let detail = format!("the body cannot be read: not UTF-8 text from byte {byte} on");
             assert_eq!(reject(text), (400, None, detail));
         }
-        assert_eq!(reject("[".repeat(100_000)).0, 400);
-        assert_eq!(reject(format!("{{\"inner\":{}", "[".repeat(100_000))).0, 400);
-        assert_eq!(reject("{\"inner\": [NaN]}").0, 400);
+        let deep = ["[".repeat(100_000), format!("{{\"inner\":{}", "[".repeat(100_000))];
+        for text in deep.iter().map(String::as_str).chain(["{\"inner\": [NaN]}"]) {
+            assert_eq!(reject(text).0, 400);
+        }
         assert_eq!(reject("{\"inner\": 7, \"more\": \"\\ud800\"}").0, 400, "also after a wrong type");
     }
 }

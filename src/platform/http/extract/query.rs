@@ -105,10 +105,8 @@ mod tests {
 
     #[test]
     fn errors_in_a_query_name_the_parameter() {
-        assert_eq!(
-            parse::<Page>("search=%C3%84rmel+50%25&n=3", "").unwrap(),
-            Page { n: Some(3), search: Some("Ärmel 50%".into()) }
-        );
+        let page = parse::<Page>("search=%C3%84rmel+50%25&n=3", "").unwrap();
+        assert_eq!(page, Page { n: Some(3), search: Some("Ärmel 50%".into()) });
         let reject = |query| {
             let problem = parse::<Page>(query, ", or `where`").unwrap_err();
             let finding = &problem.shown_to_caller().2[0];
@@ -128,11 +126,8 @@ mod tests {
         for query in ["search=%ff", "%C3=1", "search=%C3&n=%84"] {
             let problem = read(&uri(query)).unwrap_err();
             let (kind, detail, _) = problem.shown_to_caller();
-            assert_eq!(
-                (kind, detail),
-                (Kind::Malformed, "the query is not valid UTF-8 after percent-decoding"),
-                "{query}"
-            );
+            assert_eq!(kind, Kind::Malformed, "{query}");
+            assert_eq!(detail, "the query is not valid UTF-8 after percent-decoding");
         }
     }
 }

@@ -51,14 +51,3 @@ pub(crate) fn value_or_finding<T, E: ToString>(
 ) -> Option<T> {
     result.map_err(|error| findings.push(Finding::at(pointer(), error.to_string()))).ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn absent_places_are_left_out_of_the_json() {
-        let finding = serde_json::to_string(&Finding::line(3, "x")).unwrap();
-        assert_eq!(finding, r#"{"line":3,"detail":"x"}"#);
-    }
-}

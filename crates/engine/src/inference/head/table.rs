@@ -258,16 +258,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_hold_each_panel_once() {
-        for (positions, expected) in [(1, vec![1]), (2048, vec![64]), (2049, vec![64, 1])] {
-            let table = Table::new(positions, 0, 0, |_, _| Some(0.0));
-            let parts = (0..table.parts()).map(|part| table.panels(part));
-            assert_eq!(parts.clone().map(Iterator::count).collect::<Vec<_>>(), expected);
-            assert!(parts.flatten().map(|(position, _)| position).eq(0..positions.div_ceil(PANEL)));
-        }
-    }
-
-    #[test]
     fn each_weight_has_its_place() {
         let number = |position: usize, input: usize| {
             f32::from(u16::try_from(position * 10 + input).unwrap())

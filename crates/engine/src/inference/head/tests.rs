@@ -25,23 +25,30 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(draw).collect()
 }
 
-/// The weights of a last layer: matrices with one row per article.
+/// The weights of a last layer: a row per article, for the hidden numbers and then for personas.
 #[derive(Debug, Clone)]
 struct Weights {
-    vocabulary: Vec<f32>,
+    rows: Vec<f32>,
     bias: Vec<f32>,
-    personas: Option<Vec<f32>>,
+    personas: usize,
 }
 
 impl Weights {
+    fn row(&self, article: usize) -> &[f32] {
+        let width = HIDDEN + self.personas;
+        &self.rows[article * width..][..width]
+    }
+
+    /// Makes an article like another one.
+    fn copy(&mut self, from: usize, to: usize) {
+        let width = HIDDEN + self.personas;
+        self.rows.copy_within(from * width..(from + 1) * width, to * width);
+        self.bias[to] = self.bias[from];
+    }
+
     fn table(&self) -> Table {
-        let personas = if self.personas.is_some() { PERSONAS } else { 0 };
-        Table::new(self.bias.len(), HIDDEN, personas, |index, weights| {
-            let (hidden, of_personas) = weights.split_at_mut(HIDDEN);
-            hidden.copy_from_slice(&self.vocabulary[index * HIDDEN..][..HIDDEN]);
-            if let Some(table) = &self.personas {
-                of_personas.copy_from_slice(&table[index * PERSONAS..][..PERSONAS]);
-            }
+        Table::new(self.bias.len(), HIDDEN, self.personas, |index, weights| {
+            weights.copy_from_slice(self.row(index));
             Some(self.bias[index])
         })
     }
@@ -60,11 +67,9 @@ struct Case {
 }
 
 fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> Case {
-    let weights = Weights {
-        vocabulary: numbers(seed, articles * HIDDEN),
-        bias: numbers(seed + 1, articles),
-        personas: personas.then(|| numbers(seed + 2, articles * PERSONAS)),
-    };
+    let width = if personas { PERSONAS } else { 0 };
+    let rows = numbers(seed, articles * (HIDDEN + width));
+    let weights = Weights { rows, bias: numbers(seed + 1, articles), personas: width };
     let ids = with_mixed_ids(u32::try_from(articles).unwrap());
     let question = |row: usize| {
         let picks = numbers(seed + 10 + row as u64, articles);
@@ -116,20 +121,15 @@ fn logits(case: &Case) -> Vec<Vec<f32>> {
         weights.iter().zip(inputs).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum()
     };
     let row = |row: usize| {
+        let mixes = case.mixes.iter().flat_map(|mixes| &mixes[row * PERSONAS..][..PERSONAS]);
+        let inputs: Vec<f32> = case.hidden[row * HIDDEN..][..HIDDEN].iter().chain(mixes).copied().collect();
         let logit = |article: usize| {
-            let mut logit = f64::from(case.weights.bias[article]);
-            logit +=
-                dot(&case.weights.vocabulary[article * HIDDEN..][..HIDDEN], &case.hidden[row * HIDDEN..]);
-            if let (Some(table), Some(mixes)) = (&case.weights.personas, &case.mixes) {
-                logit += dot(&table[article * PERSONAS..][..PERSONAS], &mixes[row * PERSONAS..]);
-            }
-            let boosts = case.boosts[row].as_slice().iter();
-            logit += boosts
-                .filter(|(boosted, _)| *boosted as usize == article)
-                .map(|(_, by)| f64::from(*by))
-                .sum::<f64>();
+            let boosts =
+                case.boosts[row].as_slice().iter().filter(|(boosted, _)| *boosted as usize == article);
+            let boosts: f64 = boosts.map(|(_, by)| f64::from(*by)).sum();
+            let bias = f64::from(case.weights.bias[article]);
             #[expect(clippy::cast_possible_truncation, reason = "models return float32")]
-            let logit = logit as f32;
+            let logit = (bias + dot(case.weights.row(article), &inputs) + boosts) as f32;
             logit
         };
         (0..case.weights.bias.len()).map(logit).collect()
@@ -381,8 +381,8 @@ fn answers_on_many_cores_are_equal_bit_for_bit() {
         let mut case = case(last + 1, 5, personas, 11, k);
         if !personas {
             // The first and last articles are equally probable, and more than all others.
-            case.weights.vocabulary.copy_within(..HIDDEN, last * HIDDEN);
-            (case.weights.bias[0], case.weights.bias[last]) = (99.0, 99.0);
+            case.weights.bias[0] = 99.0;
+            case.weights.copy(0, last);
         }
         assert_eq!(case.weights.table().parts(), 4);
         let alone = answer_on(&case, 1);
@@ -404,30 +404,20 @@ fn equally_likely_articles_are_in_the_order_of_their_ids() {
     const KINDS: usize = 7;
     let mut case = case(2 * 2048 + 5, 14, true, 13, 700);
     case.boosts = vec![Boosts::default(); case.questions.len()];
-    let Weights { vocabulary, bias, personas } = &mut case.weights;
-    let personas = personas.as_mut().unwrap();
-    for article in KINDS..bias.len() {
-        let kind = article % KINDS;
-        vocabulary.copy_within(kind * HIDDEN..(kind + 1) * HIDDEN, article * HIDDEN);
-        personas.copy_within(kind * PERSONAS..(kind + 1) * PERSONAS, article * PERSONAS);
-        bias[article] = bias[kind];
+    for article in KINDS..case.weights.bias.len() {
+        case.weights.copy(article % KINDS, article);
     }
-    let known = case.weights.known();
-    let logits = logits(&case);
+    let (known, logits) = (case.weights.known(), logits(&case));
     let scalar = answer_with(&case, |pass| on(pulp::Scalar::new(), pass));
     for found in [answer_on(&case, 1), answer_on(&case, 3), scalar] {
         for ((question, logits), found) in case.questions.iter().zip(&logits).zip(found) {
-            let found = found.unwrap();
-            let mut sorted: Vec<u32> = question.admissible.as_deref().unwrap_or(&known).iter().collect();
-            sorted.sort_by_key(|index| mixed_id(*index).to_string());
-            sorted.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
-            let top: Vec<u32> = found.top.iter().map(|candidate| candidate.article).collect();
-            assert_eq!(top, sorted[..700], "cut within equal ones");
-            for (article, placement) in question.placements_of.iter().zip(&found.placements) {
-                let rank = sorted.iter().position(|other| other == article);
-                if let (Some(found), Some(rank)) = (placement.rank, rank) {
-                    assert_eq!(found, rank + 1);
-                }
+            let (found, expected) = (found.unwrap(), sort(logits, &known, question));
+            let top = |answer: &Answer| answer.top.iter().map(|one| one.article).collect::<Vec<_>>();
+            assert_eq!(top(&found), top(&expected), "cut within equal ones");
+            let admissible = question.admissible.as_deref().unwrap_or(&known);
+            let placements = found.placements.iter().zip(&expected.placements);
+            for (article, (found, expected)) in question.placements_of.iter().zip(placements) {
+                assert!(found.rank == expected.rank || !admissible.contains(*article), "rank of {article}");
             }
         }
     }
@@ -445,8 +435,7 @@ fn inputs_and_weights_that_are_not_finite_give_no_answer() {
         assert_eq!(found.iter().map(Option::is_none).collect::<Vec<_>>()[..3], [false, true, false]);
         assert!(found[2..].iter().all(Option::is_some));
         case.hidden[HIDDEN + 3] = 0.0;
-        case.weights.vocabulary[99 * HIDDEN] = bad;
-        let found = answer_on(&case, 1);
-        assert!(found.iter().all(Option::is_none));
+        case.weights.rows[99 * (HIDDEN + PERSONAS)] = bad;
+        assert!(answer_on(&case, 1).iter().all(Option::is_none));
     }
 }

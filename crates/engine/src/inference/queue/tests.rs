@@ -7,10 +7,9 @@ const NEW: Admission = Admission::New { follow_ups: 0 };
 #[test]
 fn a_request_alone_may_be_larger_than_the_limit() {
     let queue = Arc::new(Queue::new(30, 64, 16));
-    let ((first, _first), (second, _second)) = (job(1), job(2));
-    let reservation = queue.push(first, Admission::New { follow_ups: 500 }).unwrap();
+    let reservation = queue.push(job(1), Admission::New { follow_ups: 500 }).unwrap();
     drop(queue.pop());
-    queue.push(second, Admission::New { follow_ups: 500 }).expect("the limit is for waiting questions");
+    queue.push(job(2), Admission::New { follow_ups: 500 }).expect("the limit is for waiting questions");
     drop(reservation);
     assert_eq!(queue.state().waiting, 1);
 }
@@ -18,10 +17,9 @@ fn a_request_alone_may_be_larger_than_the_limit() {
 #[test]
 fn the_limit_is_for_new_requests() {
     let queue = Arc::new(Queue::new(1, 64, 16));
-    let ((first, _first), (second, _second), (follow_up, _follow_up)) = (job(1), job(2), job(3));
-    queue.push(first, NEW).unwrap();
-    assert!(matches!(queue.push(second, NEW), Err(AskError::Full { waiting: 1, limit: 1, .. })));
-    queue.push(follow_up, Admission::FollowUp).unwrap();
+    queue.push(job(1), NEW).unwrap();
+    assert!(matches!(queue.push(job(2), NEW), Err(AskError::Full { waiting: 1, limit: 1, .. })));
+    queue.push(job(3), Admission::FollowUp).unwrap();
     assert_eq!(queue.state().waiting, 2);
 }
 
@@ -33,10 +31,9 @@ fn a_batch_is_admitted_whole_or_not_at_all() {
     let second = queue.reserve(1000, deadline).expect("it counts as half of the queue");
     let refused = queue.reserve(11, deadline).unwrap_err();
     assert!(matches!(refused, AskError::Full { waiting: 90, limit: 100, .. }), "{refused:?}");
-    let ((request, _request), (item, _item)) = (job(1), job(2));
     first.spend(1);
-    queue.push(item, Admission::OfBatch { follow_ups: 0 }).unwrap();
-    queue.push(request, NEW).expect("requests that come singly do not wait for batches");
+    queue.push(job(2), Admission::OfBatch { follow_ups: 0 }).unwrap();
+    queue.push(job(1), NEW).expect("requests that come singly do not wait for batches");
     assert!(queue.reserve(10, deadline).is_err());
     drop((first, second));
     queue.record(1, Duration::from_secs(2));
@@ -56,15 +53,11 @@ fn follow_up_questions_come_before_later_requests() {
         (10, 1, Admission::FollowUp),
         (11, 1, Admission::FollowUp),
     ];
-    let _answers: Vec<_> = jobs
-        .into_iter()
-        .map(|(blank, request, admission)| {
-            let (mut jobs, answer) = job(blank);
-            jobs[0].caller.deadline = due(request);
-            queue.push(jobs, admission).unwrap();
-            answer
-        })
-        .collect();
+    for (blank, request, admission) in jobs {
+        let mut jobs = job(blank);
+        jobs[0].caller.deadline = due(request);
+        queue.push(jobs, admission).unwrap();
+    }
     let run = queue.pop().unwrap();
     let taken: Vec<_> = run.questions().iter().map(|question| question.blank).collect();
     assert_eq!(taken, [10, 11, 20, 21, 30]);
@@ -76,49 +69,46 @@ fn a_job_with_more_time_is_overtaken_but_not_for_ever() {
     let now = Instant::now();
     queue.record(1, Duration::from_millis(10));
     let ask = |blank: usize, since: Instant, time: Duration| {
-        let (mut jobs, answer) = job(blank);
+        let mut jobs = job(blank);
         (jobs[0].caller.since, jobs[0].caller.deadline) = (since, since + time);
-        queue.push(jobs, NEW).map(|_| answer)
+        queue.push(jobs, NEW)
     };
-    let minute = Duration::from_mins(1);
-    let slow: Vec<_> = (0..500).map(|blank| ask(blank, now, minute).unwrap()).collect();
+    (0..500).for_each(|blank| drop(ask(blank, now, Duration::from_mins(1)).unwrap()));
     // Five seconds of work wait, but behind it.
-    let soon = ask(1000, now, Duration::from_secs(5)).expect("it comes first");
-    let late = ask(2000, now + PATIENCE, Duration::from_secs(5)).expect("it has to wait");
+    ask(1000, now, Duration::from_secs(5)).expect("it comes first");
+    ask(2000, now + PATIENCE, Duration::from_secs(5)).expect("it has to wait");
     let order: Vec<_> = (0..502).map(|_| queue.pop().unwrap().questions()[0].blank).collect();
     assert_eq!((order[0], order[1], order[501]), (1000, 0, 2000));
-    drop((slow, soon, late));
 }
 
 #[test]
 fn a_request_that_cannot_be_answered_in_time_is_rejected_at_once() {
     let queue = Arc::new(Queue::new(1000, 1, 1));
-    let ((first, _first), (second, _second), (third, _third)) = (job(1), job(2), job(3));
     queue.record(1, Duration::from_mins(2));
-    queue.push(first, NEW).expect("nothing waits, so the pace does not count");
-    let Err(AskError::Full { takes, retry_after, .. }) = queue.push(second, NEW) else { panic!() };
+    queue.push(job(1), NEW).expect("nothing waits, so the pace does not count");
+    let Err(AskError::Full { takes, retry_after, .. }) = queue.push(job(2), NEW) else { panic!() };
     assert_eq!((takes, retry_after), (Duration::from_mins(2), Duration::from_mins(1)));
     queue.record(1000, Duration::from_millis(1));
-    queue.push(third, NEW).expect("a slow first run does not count for long");
+    queue.push(job(3), NEW).expect("a slow first run does not count for long");
 }
 
 #[test]
 fn reserved_questions_count_until_they_are_asked() {
     let queue = Arc::new(Queue::new(1000, 1, 1));
-    let ((first, _first), (second, _second), (third, _third)) = (job(1), job(2), job(3));
     queue.record(1, Duration::from_secs(2));
-    let mut reservation = queue.push(first, Admission::New { follow_ups: 30 }).unwrap();
+    let mut reservation = queue.push(job(1), Admission::New { follow_ups: 30 }).unwrap();
     drop(queue.pop());
-    let rejected = queue.push(second, NEW);
+    let rejected = queue.push(job(2), NEW);
     assert!(matches!(rejected, Err(AskError::Full { waiting: 0, .. })), "they take a minute: {rejected:?}");
     reservation.spend(25);
-    queue.push(third, NEW).expect("five are left, which take ten seconds");
+    queue.push(job(3), NEW).expect("five are left, which take ten seconds");
 }
 
-fn job(blank: usize) -> (Vec<Job>, oneshot::Receiver<Result<Reply, AskError>>) {
+/// Its caller waits for ever.
+fn job(blank: usize) -> Vec<Job> {
     let questions = vec![Question::new(Arc::default(), vec![0], blank, Vec::new().into())];
     let (reply, answer) = oneshot::channel();
+    std::mem::forget(answer);
     let now = Instant::now();
-    let caller = Caller { since: now, deadline: now + Duration::from_mins(1), reply };
-    (vec![Job { questions, caller }], answer)
+    vec![Job { questions, caller: Caller { since: now, deadline: now + Duration::from_mins(1), reply } }]
 }
