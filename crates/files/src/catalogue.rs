@@ -367,9 +367,13 @@ mod tests {
     use super::*;
     use crate::{json::parse, json_line};
 
-    fn read(json: &str) -> Result<OpenOutfit, String> {
+    fn fields(json: &str) -> serde_json::Map<String, Value> {
         let Ok(Value::Object(fields)) = parse(json) else { panic!("{json} is no object") };
-        OpenOutfit::from_fields(fields, &Schema::default_schema()).map(|(outfit, _)| outfit)
+        fields
+    }
+
+    fn read(json: &str) -> Result<OpenOutfit, String> {
+        OpenOutfit::from_fields(fields(json), &Schema::default_schema()).map(|(outfit, _)| outfit)
     }
 
     #[test]
@@ -399,18 +403,13 @@ mod tests {
         assert_eq!(read(both).unwrap().features.iter().count(), 2);
         let twice = r#"{"customer":"c","articles":["a"],"features":{"age":31},"age":30}"#;
         assert_eq!(read(twice).unwrap_err(), "feature \"age\" is given in two columns");
-        let Ok(Value::Object(fields)) = parse(both) else { panic!("it is an object") };
-        let refused = Outfit::from_fields(fields, &Schema::default_schema()).unwrap_err();
+        let refused = Outfit::from_fields(fields(both), &Schema::default_schema()).unwrap_err();
         assert!(refused.starts_with("unknown field \"age\": an outfit has "), "{refused}");
     }
 
     #[test]
     fn a_patch_keeps_what_it_removes() {
         let schema = Schema::default_schema();
-        let fields = |json| match parse(json) {
-            Ok(Value::Object(fields)) => fields,
-            _ => panic!("{json} is no object"),
-        };
         let article = r#"{"id":"a","type":"coat","colour":null,"stock":{"M":0,"S":null}}"#;
         let (patch, _) = ArticlePatch::from_fields(fields(article), &schema).unwrap();
         assert_eq!(json_line(&patch, &schema).trim_end(), article);

@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn what_is_read_is_written() {
-        let given =
-            json!({"age": 28, "preferred_colours": "red", "gender": null, "x/y": ["a"], "shoe_size": 38});
+        let given = json!({"age": 28, "preferred_colours": "red", "nogo_colours": [38, 39.0, "40"], "gender": null,
+                           "x/y": ["a"], "shoe_size": 38, "country": 9_007_199_254_740_993_u64});
         let (features, warnings) = read(given).unwrap();
         let written: Value = features
             .iter()
@@ -160,10 +160,14 @@ mod tests {
             .into();
         assert_eq!(
             written,
-            json!({"age": 28, "preferred_colours": ["red"], "shoe_size": "38", "x/y": ["a"]})
+            json!({"age": 28, "preferred_colours": ["red"], "nogo_colours": ["38", "39", "40"], "shoe_size": "38",
+                   "x/y": ["a"], "country": "9007199254740993"})
         );
         let warned: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(warned, ["the schema has no feature \"x/y\"; models do not see it"]);
+        assert_eq!(warned.last().unwrap(), "the schema has no feature \"x/y\"; models do not see it");
+        assert!(warned.contains(
+            &"feature \"country\" has no value \"9007199254740993\"; models do not see it".to_owned()
+        ));
         for (name, value) in features.iter() {
             assert_eq!(feature_from_json(written[name].clone()).as_ref(), Ok(value));
         }

@@ -192,6 +192,18 @@ impl Mask {
 mod tests {
     use super::*;
 
+    fn mask(length: usize, articles: &[u32]) -> Mask {
+        let mut mask = Mask::none(length);
+        articles.iter().for_each(|&article| mask.insert(article));
+        mask
+    }
+
+    fn sparse(articles: &[u32]) -> SparseMask {
+        let mut mask = SparseMask::default();
+        articles.iter().for_each(|&article| mask.insert(article));
+        mask
+    }
+
     #[test]
     fn masks_are_sets() {
         for length in [1, 63, 64, 65, 200] {
@@ -202,14 +214,9 @@ mod tests {
             assert!(!all.contains(0));
             assert_eq!(all.count(), length - 1);
         }
-        let mut some = Mask::none(130);
-        for article in [0, 63, 64, 129] {
-            some.insert(article);
-        }
+        let mut some = mask(130, &[0, 63, 64, 129]);
         assert_eq!(some.iter().collect::<Vec<_>>(), [0, 63, 64, 129]);
-        let mut other = Mask::none(130);
-        other.insert(64);
-        other.insert(5);
+        let other = mask(130, &[64, 5]);
         let mut both = some.clone();
         both.intersect(&other);
         assert!(some.meets(&other) && !some.meets(&Mask::none(130)));
@@ -225,19 +232,12 @@ mod tests {
     #[test]
     fn a_sparse_mask_is_the_same_set() {
         let articles = [700, 3, 64, 3, 127, 5];
-        let mut sparse = SparseMask::default();
-        for article in articles {
-            sparse.insert(article);
-        }
-        let mut mask = Mask::none(701);
-        mask.insert(1);
+        let mut sparse = self::sparse(&articles);
+        let mut mask = self::mask(701, &[1]);
         mask.unite_sparse(&sparse);
         assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 3, 5, 64, 127, 700]);
         assert!((0..800).all(|article| sparse.contains(article) == articles.contains(&article)));
-        let mut others = SparseMask::default();
-        for article in [1, 5, 100, 700] {
-            others.insert(article);
-        }
+        let others = self::sparse(&[1, 5, 100, 700]);
         let mut rest = Mask::none(701);
         assert!(rest.unite_except(&sparse, [&others, &SparseMask::default()]));
         assert_eq!(rest.iter().collect::<Vec<_>>(), [3, 64, 127]);

@@ -107,32 +107,9 @@ mod tests {
         ] {
             assert_eq!(read_price(&price), Ok(value), "{price}");
         }
-        for wrong in [
-            json!(-5),
-            json!(true),
-            json!([1]),
-            json!(""),
-            json!(" "),
-            json!("€12"),
-            json!("12 EUR"),
-            json!("NaN"),
-            json!("inf"),
-            json!("-5"),
-            json!("+5"),
-            json!("1e3"),
-            json!(".5"),
-            json!("5,"),
-            json!("12.34.56"),
-            json!("1,29,900"),
-            json!("1 299.000.5"),
-            json!("1.2,3.4"),
-            json!("1 29"),
-            json!("9".repeat(400)),
-            json!("1000000000000"),
-            json!(1e12),
-            json!(1.7e308),
-            json!("1٣"),
-        ] {
+        let texts = "; ;€12;12 EUR;NaN;inf;-5;+5;1e3;.5;5,;12.34.56;1,29,900;1 299.000.5;1.2,3.4;1 29;1000000000000;1٣";
+        let other = [json!(-5), json!(true), json!([1]), json!("9".repeat(400)), json!(1e12), json!(1.7e308)];
+        for wrong in texts.split(';').map(Value::from).chain(other) {
             let reason = read_price(&wrong).unwrap_err();
             assert!(reason.contains("a price is a number of 0 or more"), "{wrong}: {reason}");
         }

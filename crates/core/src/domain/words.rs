@@ -340,48 +340,24 @@ mod tests {
 
     #[test]
     fn one_size_has_many_names() {
-        for name in [
-            "One Size",
-            "one-size",
-            "ONESIZE",
-            "OS",
-            "O/S",
-            "OSFA",
-            "One size fits all",
-            "TU",
-            "uni",
-            "Einheitsgröße",
+        for (names, is_one) in [
+            ("One Size, one-size, ONESIZE, OS, O/S, OSFA, One size fits all, TU, uni, Einheitsgröße", true),
+            (", one, S, 38, university, XOS", false),
         ] {
-            assert!(fold_value(name).iter().any(|word| is_one_size(word)), "{name}");
-        }
-        for name in ["", "one", "S", "38", "university", "XOS"] {
-            assert!(!fold_value(name).iter().any(|word| is_one_size(word)), "{name}");
+            for name in names.split(", ") {
+                assert_eq!(fold_value(name).iter().any(|word| is_one_size(word)), is_one, "{name}");
+            }
         }
     }
 
     #[test]
     fn sizes_are_in_the_order_of_people() {
-        let sizes = [
-            "xxs", "xs", "s", "m", "l", "xl", "2xl", "3xl", "9.5", "36", "38", "104", "one size", "w28",
-            "w30",
-        ];
-        let mut sorted = sizes.map(str::to_owned);
-        sorted.sort();
+        let sizes: Vec<_> = "xxs xs s m l xl 2xl 3xl 9.5 36 38 104 onesize w28 w30".split(' ').collect();
+        let mut sorted = sizes.clone();
+        sorted.sort_unstable();
         sorted.sort_by(|a, b| size_order(a).cmp(&size_order(b)));
         assert_eq!(sorted, sizes);
-        for odd in [
-            "",
-            "x",
-            "0",
-            "-1",
-            "inf",
-            "nan",
-            "9999999999999999999999xl",
-            "2147483647xl",
-            "xxxxxxxxxxx",
-            "1s",
-            "ß",
-        ] {
+        for odd in " x 0 -1 inf nan 9999999999999999999999xl 2147483647xl xxxxxxxxxxx 1s ß".split(' ') {
             let _ = size_order(odd);
         }
     }

@@ -247,16 +247,9 @@ mod tests {
     #[test]
     fn days_are_written_as_in_the_country() {
         let day = |locale| Notation::new("EUR", locale).unwrap().day(1_795_268_096_900);
-        let written = ["en", "en-US", "de", "fr", "nl", "sv", "ja"].map(day);
-        let expected = [
-            "21 Nov 2026",
-            "Nov 21, 2026",
-            "21.11.2026",
-            "21/11/2026",
-            "21-11-2026",
-            "2026-11-21",
-            "2026/11/21",
-        ];
+        let written = ["en", "en-US", "de", "fr", "nl", "sv", "ja"].map(day).join(" | ");
+        let expected =
+            "21 Nov 2026 | Nov 21, 2026 | 21.11.2026 | 21/11/2026 | 21-11-2026 | 2026-11-21 | 2026/11/21";
         assert_eq!(written, expected);
         let english = Notation::new("EUR", "en").unwrap();
         assert_eq!(

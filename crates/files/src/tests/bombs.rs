@@ -2,11 +2,7 @@
 
 use ::parquet::{
     basic::{Compression, ZstdLevel},
-    file::{
-        properties::{EnabledStatistics, WriterPropertiesBuilder},
-        reader::FileReader,
-        serialized_reader::SerializedFileReader,
-    },
+    file::properties::{EnabledStatistics, WriterPropertiesBuilder},
 };
 
 use super::*;
@@ -93,45 +89,6 @@ fn a_page_of_unreasonable_size_is_refused_before_it_is_decompressed() {
     let error = open::<Article>(&path).next().unwrap().unwrap_err().to_string();
     assert!(error.starts_with("row 1: the file is damaged here: a page has 734"), "{error}");
     assert!(error.ends_with("bytes, expected at most 64 MiB"), "{error}");
-}
-
-/// The header of the page says 5 bytes first, and its size after that, which the reader would take.
-#[test]
-fn a_page_with_two_sizes_is_refused() {
-    let folder = Folder::new();
-    let path = articles(&folder, 1, false, plain(vec![text(70 << 20)]));
-    let mut bytes = fs::read(&path).unwrap();
-    let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
-    let column = file.metadata().row_group(0).column(2);
-    let second = [0x15, 10, 0x05, 4];
-    // The column is the last one, so only its length changes. The length follows the uncompressed one.
-    let lengths = |more: i64| {
-        let [all, stored] = [column.uncompressed_size(), column.compressed_size() + more].map(number);
-        [&[0x16][..], &all, &[0x16], &stored, &[0x26]].concat()
-    };
-    let (before, after) = (lengths(0), lengths(3));
-    let start = bytes.windows(before.len()).rposition(|window| window == before).unwrap();
-    bytes.splice(start..start + before.len(), after.clone());
-    assert_eq!(before.len(), after.len());
-    let header = usize::try_from(column.data_page_offset()).unwrap();
-    assert_eq!(bytes[header..header + 3], [0x15, 0, 0x15]);
-    bytes.splice(header + 2..header + 3, second);
-    fs::write(&path, bytes).unwrap();
-    let error = open::<Article>(&path).next().unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "row 1: the file is damaged here: a page has an invalid header");
-    assert!(error.is_fatal());
-}
-
-/// A number in Thrift's compact protocol.
-fn number(number: i64) -> Vec<u8> {
-    let mut left = number.cast_unsigned() << 1;
-    let mut bytes = Vec::new();
-    while left > 0x7F {
-        bytes.push(left.to_le_bytes()[0] | 0x80);
-        left >>= 7;
-    }
-    bytes.push(left.to_le_bytes()[0]);
-    bytes
 }
 
 #[test]

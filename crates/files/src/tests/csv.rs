@@ -82,18 +82,6 @@ fn bad_csv_rows_say_why_and_reading_goes_on() {
 }
 
 #[test]
-fn a_quote_left_open_does_not_look_like_the_end_of_the_file() {
-    let folder = Folder::new();
-    let path = folder.file("c.csv", "id,age\nc-1,28\nc-2,\"29\nc-3,30\nc-4,31\n");
-    let rows: Vec<_> = open::<Customer>(&path).collect();
-    assert!(rows[0].is_ok());
-    let error = rows[1].as_ref().unwrap_err();
-    assert_eq!(error.to_string(), "line 3: a quote that opens in this row is never closed");
-    assert!(error.is_fatal());
-    assert_eq!(rows.len(), 2);
-}
-
-#[test]
 fn cells_of_a_column_of_texts_are_texts() {
     let folder = Folder::new();
     let rows = "id,type,sku,code,width,mixed,n\n1,coat,AB-7,123,7,\"\"\"M\"\"\",5\n2,coat,00123,0123,8.5,38,6\n\

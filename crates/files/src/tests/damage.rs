@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use atelier_core::domain::{Customer, CustomerId, FeatureValue, Features, Outfit, Split};
+use atelier_core::domain::{Customer, Outfit};
 use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
@@ -35,32 +35,20 @@ static HEALTHY: LazyLock<Vec<(&str, Vec<u8>)>> =
 
 fn healthy(name: &str) -> [Vec<u8>; 3] {
     let folder = Folder::new();
-    let articles: Vec<Article> = (0..40)
-        .map(|n| {
-            let price = 0.5 + f64::from(n);
-            let attributes = json!({"colour": "red", "price": price, "new": true, "tags": ["a", "b"]});
-            article(&format!("a-{n}"), &attributes)
-        })
-        .collect();
-    let features: Features = [
-        ("age".to_owned(), FeatureValue::Number(28.0)),
-        ("nogo_types".to_owned(), FeatureValue::Many(vec!["coat".into()])),
-    ]
-    .into_iter()
-    .collect();
-    let customer = |n| CustomerId::new(format!("c-{n}")).unwrap();
-    let customers: Vec<Customer> =
-        (0..40).map(|n| Customer { id: customer(n), features: features.clone() }).collect();
-    let outfits: Vec<Outfit> = (0..40)
-        .map(|n| {
-            let ids = articles[n % 30..].iter().take(5).map(|article| article.id.clone()).collect();
-            Outfit::new(customer(n), ids, Some(Split::Train), features.clone()).unwrap()
-        })
-        .collect();
+    let lines = |line: &dyn Fn(usize) -> String| (0..40).map(line).collect::<Vec<_>>().join("\n");
+    let features = r#""features":{"age":28,"nogo_types":["coat"]}"#;
+    let articles = lines(&|n| {
+        format!(r#"{{"id":"a-{n}","type":"coat","colour":"red","price":{n}.5,"new":true,"tags":["a","b"]}}"#)
+    });
+    let customers = lines(&|n| format!(r#"{{"id":"c-{n}",{features}}}"#));
+    let outfits = lines(&|n| {
+        let articles = json!([0, 1, 2, 3, 4].map(|step| format!("a-{}", n % 30 + step)));
+        format!(r#"{{"customer":"c-{n}","articles":{articles},"split":"train",{features}}}"#)
+    });
     [
-        folder.rows(name, &articles),
-        folder.rows(&format!("2{name}"), &customers),
-        folder.rows(&format!("3{name}"), &outfits),
+        folder.rows(name, &values::<Article>(&folder.file("a.jsonl", articles))),
+        folder.rows(&format!("2{name}"), &values::<Customer>(&folder.file("c.jsonl", customers))),
+        folder.rows(&format!("3{name}"), &values::<Outfit>(&folder.file("o.jsonl", outfits))),
     ]
     .map(|path| fs::read(path).unwrap())
 }

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::*;
 
 /// The rows as the canonical JSON Lines of them.
-pub(super) fn canonical<T: Table>(path: &Path) -> Vec<Json> {
+fn canonical<T: Table>(path: &Path) -> Vec<Json> {
     let folder = Folder::new();
     let lines = fs::read_to_string(folder.rows("rows.jsonl", &values::<T>(path))).unwrap();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -80,13 +80,13 @@ fn files_of_polars_are_read_and_nan_is_refused() {
     assert_eq!((first.split, first.articles().len()), (Some(Split::Train), 4));
     assert_eq!(first.features.get("occasion"), Some(&FeatureValue::Text("wedding".into())));
     assert_eq!(first.features.get("age"), Some(&FeatureValue::Number(28.0)));
+    let errors: Vec<_> = rows[1..=2].iter().map(|row| row.as_ref().unwrap_err().to_string()).collect();
     assert_eq!(
-        rows[1].as_ref().unwrap_err().to_string(),
-        "row 2: column \"age\" contains NaN, which is not a finite number; write null for unknown values"
-    );
-    assert_eq!(
-        rows[2].as_ref().unwrap_err().to_string(),
-        "row 3: each of \"articles\" must be a string or a whole number, found null"
+        errors,
+        [
+            "row 2: column \"age\" contains NaN, which is not a finite number; write null for unknown values",
+            "row 3: each of \"articles\" must be a string or a whole number, found null",
+        ]
     );
 }
 
@@ -154,19 +154,20 @@ fn columns_have_names_of_their_own() {
     assert_eq!(written, "{\"id\":\"k\",\"features\":{\"age\":28}}\n");
 }
 
+/// Why a fixture isn't opened.
+fn refuse<T: Table>(name: &str) -> String {
+    let path = fixture(name);
+    read::<T>(&path, &SCHEMA).map(drop).unwrap_err().to_string().replace(path.to_str().unwrap(), "FILE")
+}
+
 #[test]
 fn unsupported_files_are_refused_when_opened() {
-    let messages = |name: &str| {
-        let path = fixture(name);
-        let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
-        error.replace(path.to_str().unwrap(), "FILE")
-    };
     assert_eq!(
-        messages("articles-gzip.parquet"),
+        refuse::<Article>("articles-gzip.parquet"),
         "FILE: GZIP compression is not supported; use zstd, snappy or none"
     );
     assert_eq!(
-        messages("customers-pyarrow.parquet"),
+        refuse::<Article>("customers-pyarrow.parquet"),
         "FILE: articles need a column \"type\", found \"id\", \"features\"; if one of them is the type, say so: --map articles.COLUMN=type"
     );
 }
@@ -194,31 +195,24 @@ fn columns_that_cannot_be_read_block_a_file_only_if_they_are_needed() {
     assert_eq!(rows[0]["features"]["occasion"], "office");
     assert_eq!(rows[1]["articles"], json!(["a", "b", "c", "e"]));
 
-    let refused =
-        |name: &str, error: FileError| error.to_string().replace(fixture(name).to_str().unwrap(), "FILE");
     let reason = "contains a map, which cannot be read; write it as text, or as JSON text";
-    let name = "articles-map.parquet";
-    let error = read::<Article>(&fixture(name), &SCHEMA).unwrap_err();
-    assert_eq!(refused(name, error), format!("FILE: column \"stock\" {reason}"));
-    let name = "outfits-map.parquet";
-    let error = read::<Outfit>(&fixture(name), &SCHEMA).unwrap_err();
-    assert_eq!(refused(name, error), format!("FILE: column \"occasion\" {reason}"));
-    let name = "customers-map.parquet";
-    let error = read::<Customer>(&fixture(name), &SCHEMA).unwrap_err();
-    assert_eq!(refused(name, error), format!("FILE: column \"features\" {reason}"));
+    for (name, refuse, column) in [
+        ("articles-map.parquet", refuse::<Article> as fn(&str) -> String, "stock"),
+        ("outfits-map.parquet", refuse::<Outfit>, "occasion"),
+        ("customers-map.parquet", refuse::<Customer>, "features"),
+    ] {
+        assert_eq!(refuse(name), format!("FILE: column \"{column}\" {reason}"));
+    }
 }
 
 #[test]
 fn written_columns_have_the_narrowest_type() {
-    let article = |id: &str, attributes: Json| {
-        Article::new(ArticleId::new(id).unwrap(), "coat", attributes.as_object().unwrap().clone()).unwrap()
-    };
     let articles = [
         article(
             "a-1",
-            json!({"colour": "red", "new": true, "price": 79, "stock": 3, "tags": ["x"], "mixed": 1}),
+            &json!({"colour": "red", "new": true, "price": 79, "stock": 3, "tags": ["x"], "mixed": 1}),
         ),
-        article("a-2", json!({"price": 79.9, "mixed": "one", "size": {"width": 1}})),
+        article("a-2", &json!({"price": 79.9, "mixed": "one", "size": {"width": 1}})),
     ];
     let folder = Folder::new();
     assert_eq!(
@@ -240,7 +234,7 @@ fn written_columns_have_the_narrowest_type() {
 }
 "
     );
-    let ids = ["a", "b", "c", "d"].map(|id| ArticleId::new(id).unwrap()).to_vec();
+    let ids = ids(["a", "b", "c", "d"]).to_vec();
     let features: Features = [("age".to_owned(), FeatureValue::Number(28.0))].into_iter().collect();
     let outfit = Outfit::new(CustomerId::new("c").unwrap(), ids, None, features).unwrap();
     assert_eq!(

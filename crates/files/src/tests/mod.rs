@@ -9,7 +9,6 @@ mod feeds;
 mod foreign;
 mod reading;
 mod round_trip;
-mod words;
 mod writing;
 
 use std::{
@@ -73,6 +72,10 @@ fn fixture(name: &str) -> PathBuf {
 
 fn article(id: &str, attributes: &serde_json::Value) -> Article {
     Article::new(ArticleId::new(id).unwrap(), "coat", attributes.as_object().unwrap().clone()).unwrap()
+}
+
+fn ids<const N: usize>(ids: [&str; N]) -> [ArticleId; N] {
+    ids.map(|id| ArticleId::new(id).unwrap())
 }
 
 type WriteColumn = Box<dyn Fn(&mut SerializedColumnWriter<'_>)>;

@@ -31,13 +31,17 @@ fn json_lines_are_canonical() {
             "c-1",
             &[("preferred_colours", FeatureValue::Text("red".into())), ("age", FeatureValue::Number(28.0))],
         ),
-        customer("c-2", &[("age", FeatureValue::Number(f64::NAN))]),
+        // A number stored under a schema without the feature, and one that JSON does not have.
+        customer(
+            "c-2",
+            &[("shoe_size", FeatureValue::Number(38.0)), ("age", FeatureValue::Number(f64::NAN))],
+        ),
     ];
     assert_eq!(
         written("c.jsonl", &customers),
-        "{\"id\":\"c-1\",\"features\":{\"age\":28,\"preferred_colours\":[\"red\"]}}\n{\"id\":\"c-2\",\"features\":{}}\n"
+        "{\"id\":\"c-1\",\"features\":{\"age\":28,\"preferred_colours\":[\"red\"]}}\n{\"id\":\"c-2\",\"features\":{\"shoe_size\":\"38\"}}\n"
     );
-    let ids = ["d", "b", "a", "c"].map(|id| ArticleId::new(id).unwrap()).to_vec();
+    let ids = ids(["d", "b", "a", "c"]).to_vec();
     let outfit =
         |split, features| Outfit::new(CustomerId::new("c").unwrap(), ids.clone(), split, features).unwrap();
     let occasion = [("occasion".to_owned(), FeatureValue::Text("wedding".into()))].into_iter().collect();
