@@ -1,41 +1,17 @@
 //! How many allocations a request costs, from its bytes on a socket to its answer's. Their number does not depend on the
 //! machine or its load, so a limit can be tight. Alone in its binary, because it counts all threads of the process.
 
+#[path = "shared/app.rs"]
+#[expect(unreachable_pub, reason = "a test binary exports nothing")]
+mod app;
+
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     io::{Read, Write},
     net::TcpStream,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use atelier::{
-    app as web,
-    app::Parts,
-    catalogue::search::Synonyms,
-    completion::profiles::Profiles,
-    completion::tickets::Tickets,
-    config::{self, Limits},
-    people::{Access, RequireKey},
-    platform::{
-        db::Store,
-        http::{AppState, CrossOrigins},
-    },
-    releases::Releases,
-    telemetry::Traces,
-};
-use atelier_core::{
-    domain::{Article, Customer, Timestamp},
-    util::{clock::Clock, fetch::Reach},
-};
-use atelier_engine::{
-    inference::{DeviceChoice, Engine, Settings},
-    onnx_runtime::OnnxRuntime,
-};
-use atelier_files::{NotWorn, Table};
 use tokio::net::TcpListener;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -70,12 +46,11 @@ const REQUESTS: usize = 200;
 fn a_completion_allocates_little() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite:{}/a.db", folder.path().display());
     let listener = runtime.block_on(async {
-        let state = start(&url).await;
+        let (_, state) = app::demo(folder.path()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(web::serve(listener, state, std::future::pending()));
+        tokio::spawn(atelier::app::serve(listener, state, std::future::pending()));
         address
     });
     let mut caller = TcpStream::connect(listener).unwrap();
@@ -111,53 +86,4 @@ fn exchange(caller: &mut TcpStream, request: &str) {
             return;
         }
     }
-}
-
-/// The service with the demo release and its customers.
-async fn start(url: &str) -> AppState {
-    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
-    let store = Store::open(url).await.unwrap();
-    let mut import = store.import(Timestamp::from_millis(1)).await.unwrap();
-    import.put(&rows::<Article>()).await.unwrap();
-    import.put(&rows::<Customer>()).await.unwrap();
-    import.commit().await.unwrap();
-    let runtime = OnnxRuntime::load(&config::Cache::default().folder, |_| {}).unwrap();
-    let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
-    let releases = Arc::new(Releases::new(
-        Engine::new(runtime, settings),
-        store.clone(),
-        models,
-        "EUR",
-        atelier::app::following(),
-    ));
-    releases.serve("demo").await.unwrap();
-    let terms = config::Tickets::default().terms();
-    AppState::new(Parts {
-        profiles: Profiles::new(store.clone(), config::Profiles::default().keep()),
-        releases: Arc::clone(&releases),
-        limits: Limits::default(),
-        tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await.unwrap(),
-        events: config::Events::default().terms(),
-        access: Access::new(store.clone()).require_key(RequireKey::Never),
-        cross_origins: CrossOrigins::default(),
-        trusted_proxies: config::Networks::default(),
-        public_attributes: config::Shop::default().public_attributes.into(),
-        traces: Traces::default(),
-        clock: Clock::default(),
-        notation: config::Shop::default().notation(),
-        zone: config::Shop::default().zone(),
-        synonyms: Synonyms::parse("").unwrap(),
-        not_worn: NotWorn::default(),
-        feed_reach: Reach::Private,
-        process: String::new(),
-        store,
-    })
-}
-
-/// A table of the demo release.
-fn rows<T: Table>() -> Vec<T> {
-    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo");
-    let schema = atelier_files::read_folder_schema(&demo).unwrap();
-    let path = demo.join(format!("{}.jsonl", T::NAME));
-    atelier_files::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
 }

@@ -71,12 +71,11 @@ fn imports_go_up_the_table() {
         let Some(own) = module.first().and_then(|folder| order.iter().position(|one| one == folder)) else {
             continue;
         };
-        for path in imports(&fs::read_to_string(&file).unwrap(), &module) {
-            let other = path.first().and_then(|folder| order.iter().position(|one| one == folder));
+        for name in imports(&fs::read_to_string(&file).unwrap(), &module) {
+            let other = order.iter().position(|one| *one == name);
             found += usize::from(other.is_some_and(|other| other != own));
             if let Some(other) = other.filter(|other| *other > own) {
-                let (own, other) = (&order[own], &order[other]);
-                down.push(format!("{own} imports {other}: {}: {}", file.display(), path.join("::")));
+                down.push(format!("{} imports {}: {}", order[own], order[other], file.display()));
             }
         }
     }
@@ -87,16 +86,14 @@ fn imports_go_up_the_table() {
 #[test]
 fn rooms_of_core_import_upwards() {
     let sources = root().join("crates/core/src");
-    let place = |path: &[String]| {
-        let room = path.first()?;
-        ROOMS_OF_CORE.iter().position(|one| one == room)
-    };
+    let place = |name: &String| ROOMS_OF_CORE.iter().position(|room| room == name);
     let mut wrong = Vec::new();
     for file in files(&sources, "rs") {
         let module = module_path(&sources, &file);
-        for path in imports(&fs::read_to_string(&file).unwrap(), &module) {
-            if place(&path).zip(place(&module)).is_some_and(|(other, own)| other > own) {
-                wrong.push(format!("{}: {}", file.display(), path.join("::")));
+        let own = module.first().and_then(place);
+        for name in imports(&fs::read_to_string(&file).unwrap(), &module) {
+            if place(&name).zip(own).is_some_and(|(other, own)| other > own) {
+                wrong.push(format!("{}: {name}", file.display()));
             }
         }
     }
@@ -157,78 +154,39 @@ fn module_path(folder: &Path, file: &Path) -> Vec<String> {
     parts.filter(|part| !["mod", "lib", "main"].contains(&part.as_str())).collect()
 }
 
-/// The paths within the crate that a file names, its unit tests aside.
-fn imports(text: &str, module: &[String]) -> Vec<Vec<String>> {
+/// The first names of the paths from the crate's root that a file has, its unit tests aside.
+fn imports(text: &str, module: &[String]) -> Vec<String> {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let tokens = tokens(&code);
-    let mut paths = Vec::new();
-    let mut place = 0;
-    while place < tokens.len() {
-        let begins = ["crate", "super", "self"].contains(&tokens[place].as_str())
-            && tokens.get(place + 1).is_some_and(|token| token == "::")
-            && place.checked_sub(1).is_none_or(|before| tokens[before] != "::");
-        if begins {
-            tree(&tokens, &mut place, Vec::new(), &mut paths);
-        } else {
-            place += 1;
-        }
-    }
-    paths.into_iter().filter_map(|path| absolute(&path, module)).collect()
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let from_root = code.match_indices("crate::").map(|(place, root)| (place, place + root.len()));
+    let relative = code.match_indices("super::").filter_map(|(place, step)| {
+        let rest = &code[place..];
+        let end = rest.len() - rest.trim_start_matches(step).len();
+        (end / step.len() == module.len()).then_some((place, place + end))
+    });
+    from_root
+        .chain(relative)
+        .filter(|(start, _)| !code[..*start].ends_with(is_word))
+        .flat_map(|(_, end)| first_names(&code[end..]))
+        .collect()
 }
 
-/// Identifiers, `::`, and any other character by itself.
-fn tokens(code: &str) -> Vec<String> {
-    let mut tokens: Vec<String> = Vec::new();
-    let mut rest = code;
-    while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with("::") {
-            2
-        } else if first.is_alphanumeric() || first == '_' {
-            rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
-        } else {
-            first.len_utf8()
-        };
-        if !first.is_whitespace() {
-            tokens.push(rest[..length].to_owned());
+/// Those of `a::b` or of `{a::b, c::{d, e}}`.
+fn first_names(paths: &str) -> Vec<String> {
+    let name = |path: &str| {
+        path.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+    };
+    let Some(inside) = paths.strip_prefix('{') else { return vec![name(paths)] };
+    let (mut depth, mut names) = (1, vec![name(inside)]);
+    for (place, c) in inside.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 1 => break,
+            '}' => depth -= 1,
+            ',' if depth == 1 => names.push(name(&inside[place + 1..])),
+            _ => {}
         }
-        rest = &rest[length..];
     }
-    tokens
-}
-
-/// Reads `a::b` or `a::{b, c::d}` from `place` on.
-fn tree(tokens: &[String], place: &mut usize, mut path: Vec<String>, paths: &mut Vec<Vec<String>>) {
-    let token = |place: usize| tokens.get(place).map(String::as_str);
-    loop {
-        if token(*place) == Some("{") {
-            *place += 1;
-            while !matches!(token(*place), Some("}") | None) {
-                tree(tokens, place, path.clone(), paths);
-                if token(*place) == Some(",") {
-                    *place += 1;
-                }
-            }
-            *place += 1;
-            return;
-        }
-        path.extend(token(*place).map(ToOwned::to_owned));
-        *place += 1;
-        if token(*place) != Some("::") {
-            break;
-        }
-        *place += 1;
-    }
-    if token(*place) == Some("as") {
-        *place += 2;
-    }
-    paths.push(path);
-}
-
-/// From the crate's root; `None` for a path that leaves the crate.
-fn absolute(path: &[String], module: &[String]) -> Option<Vec<String>> {
-    let ups = path.iter().take_while(|step| *step == "super").count();
-    let rest = path.iter().skip_while(|step| ["crate", "super", "self"].contains(&step.as_str()));
-    let base = if path[0] == "crate" { &[][..] } else { module.get(..module.len().checked_sub(ups)?)? };
-    Some(base.iter().chain(rest).cloned().collect())
+    names
 }

@@ -3,33 +3,10 @@
 /// `SplitMix64`.
 pub struct Chance(u64);
 
-/// Texts with a meaning in some format.
-const WORDS: [&[u8]; 24] = [
-    b"null",
-    b"\"",
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b",",
-    b":",
-    b"\\u0000",
-    b"\\ud800",
-    b"-1",
-    b"1e999",
-    b"9223372036854775808",
-    b"0.0000001",
-    b"\xff",
-    b"\r\n",
-    b"\n",
-    b"=",
-    b"true",
-    b"\xef\xbb\xbf",
-    b"PAR1",
-    b"../",
-    b"\0",
-    b"\"\"",
-];
+/// Texts with a meaning in some format, between bars.
+const WORDS: &[u8] =
+    b"null|\"|{|}|[|]|,|:|\\u0000|\\ud800|-1|1e999|9223372036854775808|0.0000001|\xff|\r\n|\n|=|true|\
+                       \xef\xbb\xbf|PAR1|../|\0|\"\"";
 
 impl Chance {
     /// The random numbers of one case.
@@ -50,9 +27,19 @@ impl Chance {
         usize::try_from(self.next() % most).expect("it is below a length; this is a bug")
     }
 
+    pub fn one<'c, T>(&mut self, of: &'c [T]) -> &'c T {
+        &of[self.below(of.len())]
+    }
+
+    /// One of the texts between bars.
+    pub fn word<'c>(&mut self, texts: &'c [u8]) -> &'c [u8] {
+        let texts: Vec<&[u8]> = texts.split(|byte| *byte == b'|').collect();
+        *self.one(&texts)
+    }
+
     /// One of the inputs, damaged in a few places, sometimes in none.
     pub fn spoil(&mut self, corpus: &[Vec<u8>]) -> Vec<u8> {
-        let mut input = corpus[self.below(corpus.len())].clone();
+        let mut input = self.one(corpus).clone();
         for _ in 0..self.below(6) {
             self.spoil_once(&mut input, corpus);
         }
@@ -73,14 +60,13 @@ impl Chance {
             }
             4 => input.truncate(place),
             5 => {
-                let other = &corpus[self.below(corpus.len())];
+                let other = self.one(corpus);
                 let from = self.below(other.len() + 1);
                 let to = (from + self.below(64)).min(other.len());
                 input.splice(place..end, other[from..to].iter().copied());
             }
             _ => {
-                let word = WORDS[self.below(WORDS.len())];
-                input.splice(place..end, word.iter().copied());
+                input.splice(place..end, self.word(WORDS).iter().copied());
             }
         }
     }

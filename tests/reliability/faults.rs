@@ -1,5 +1,4 @@
-//! Faults around the service: a full disk, a read-only data folder, a database of a newer Atelier, another service on
-//! the same file.
+//! Faults around the service: a full disk, and a read-only data folder.
 
 use std::{
     env,
@@ -14,9 +13,8 @@ use std::{
 use anyhow::{Result, ensure};
 use reqwest::Client;
 use serde_json::json;
-use sqlx::Connection;
 use tempfile::TempDir;
-use tokio::{runtime::Runtime, task::JoinSet};
+use tokio::runtime::Runtime;
 
 use crate::{
     Ran,
@@ -116,32 +114,25 @@ pub fn disk_full(form: Form) -> Ran {
     let mut report = Report::default();
     Runtime::new()?.block_on(async {
         let (mut stored, mut refusal) = (Vec::new(), None);
-        for number in 0..4000 {
-            let id = format!("full-{number}");
+        while refusal.is_none() && stored.len() < 4000 {
+            let id = format!("full-{}", stored.len());
             match put(&http, &url, &id, WORDS).await? {
                 (201, _) => stored.push(id),
-                other => {
-                    refusal = Some(other);
-                    break;
-                }
+                other => refusal = Some(other),
             }
         }
         report.figure("stored_before_it_was_full", stored.len());
-        report.promise(
-            refusal == Some((503, true)),
-            format!("a full disk should be a 503 with a Retry-After, found {refusal:?}"),
-        );
+        let expected = refusal == Some((503, true));
+        report.promise(expected, format!("a full disk should be a 503 with Retry-After, not {refusal:?}"));
         report.promise(completes(&http, &url).await?, "a completion failed, although it needs no disk");
         fs::remove_file(&ballast)?;
         let (status, _) = put(&http, &url, "room", WORDS).await?;
-        report.promise(
-            status == 201,
-            format!("the disk has room again, but a write gets {status}: {}", setup.read_log()),
-        );
+        report.promise(status == 201, format!("with room a write gets {status}: {}", setup.read_log()));
         server.kill()?;
         let _server = setup.start()?;
+        stored.push("room".to_owned());
         let mut lost = 0;
-        for id in stored.iter().map(String::as_str).chain(["room"]) {
+        for id in &stored {
             lost += usize::from(http.get(format!("{url}/customers/{id}")).send().await?.status() != 200);
         }
         report.figure("lost", lost);
@@ -162,10 +153,8 @@ pub fn read_only(form: Form) -> Ran {
     let mut report = Report::default();
     let said = refusal(&setup)?;
     report.figure("said", said.clone());
-    report.promise(
-        said.contains("is read-only") || said.contains("cannot be opened"),
-        format!("a folder that can only be read should be said so: {said}"),
-    );
+    let is_said = said.contains("is read-only") || said.contains("cannot be opened");
+    report.promise(is_said, format!("a folder that can only be read should be said so: {said}"));
     // The attempt damaged nothing.
     disk.set("rw")?;
     let _server = setup.start()?;
@@ -174,27 +163,6 @@ pub fn read_only(form: Form) -> Ran {
         report.promise(status == 201, format!("writes should work again, found {status}"));
         Ok(report)
     })
-}
-
-pub fn newer_version(_form: Form) -> Ran {
-    let setup = Setup::sqlite()?;
-    drop(setup.start()?);
-    sqlx::any::install_default_drivers();
-    Runtime::new()?.block_on(async {
-        let mut connection = sqlx::AnyConnection::connect(setup.database()).await?;
-        let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
-                     values (9999, 'from the future', true, x'00', 0)";
-        sqlx::raw_sql(newer).execute(&mut connection).await?;
-        Ok::<_, anyhow::Error>(connection.close().await?)
-    })?;
-    let mut report = Report::default();
-    let said = refusal(&setup)?;
-    report.figure("said", said.clone());
-    report.promise(
-        said.contains("has version 9999, and this Atelier supports up to"),
-        format!("it said: {said}"),
-    );
-    Ok(report)
 }
 
 /// The message of a service that does not start.
@@ -212,75 +180,4 @@ fn refusal(setup: &Setup) -> Result<String> {
     let _ = child.kill();
     let _ = child.wait();
     anyhow::bail!("it started, or waits for something")
-}
-
-pub fn two_on_one_file(form: Form) -> Ran {
-    let each = form.pick(40, 1000);
-    let one = Setup::sqlite()?;
-    let other = Setup::new(one.database())?;
-    let _servers = (one.start()?, other.start()?);
-    let urls = [one.url(), other.url()];
-    let http = Client::new();
-    let mut report = Report::default();
-    Runtime::new()?.block_on(async {
-        let mut writers = JoinSet::new();
-        for writer in 0..8 {
-            let (url, http) = (urls[writer % 2].clone(), http.clone());
-            writers.spawn(async move {
-                let (mut stored, mut busy, mut odd) = (Vec::new(), 0, Vec::new());
-                for number in 0..each {
-                    let id = format!("two-{writer}-{number}");
-                    match put(&http, &url, &id, 10).await {
-                        Ok((201, _)) => stored.push(id),
-                        Ok((503, true)) => busy += 1,
-                        other => odd.push(format!("{other:?}")),
-                    }
-                }
-                (stored, busy, odd)
-            });
-        }
-        let (mut stored, mut busy, mut odd) = (Vec::new(), 0, Vec::new());
-        while let Some(written) = writers.join_next().await {
-            let (some, waited, strange) = written?;
-            stored.extend(some);
-            busy += waited;
-            odd.extend(strange);
-        }
-        let mut lost = 0;
-        for (place, id) in stored.iter().enumerate() {
-            let url = &urls[place % 2];
-            lost += usize::from(http.get(format!("{url}/customers/{id}")).send().await?.status() != 200);
-        }
-        let seen = change_is_seen(&http, &urls).await?;
-        report.figure("writes_acknowledged", stored.len());
-        report.figure("told_to_come_back", busy);
-        report.figure("lost", lost);
-        report.figure("a_change_was_seen_by_the_other_after_ms", u64::try_from(seen.as_millis())?);
-        report.promise(odd.is_empty(), format!("unexpected answers: {odd:?}"));
-        report.promise(lost == 0, format!("{lost} acknowledged writes are lost"));
-        report.measured_promise(
-            form,
-            seen < Duration::from_secs(2),
-            format!("a change became visible after {seen:?}"),
-        );
-        Ok(report)
-    })
-}
-
-/// How long one service still completes with a profile that the other one erased.
-async fn change_is_seen(http: &Client, urls: &[String; 2]) -> Result<Duration> {
-    let body = json!({"customer": "two-0-0", "outfit": [null], "k": 1});
-    let ask = async || -> Result<u16> {
-        let answer = http.post(format!("{}/complete", urls[1])).json(&body).send().await?;
-        Ok(answer.status().as_u16())
-    };
-    ensure!(ask().await? == 200, "the customer is there");
-    let gone = http.delete(format!("{}/customers/two-0-0", urls[0])).send().await?.status();
-    ensure!(gone == 204, "erasing: {gone}");
-    let began = std::time::Instant::now();
-    while ask().await? == 200 {
-        ensure!(began.elapsed() < Duration::from_secs(30), "an erased customer is served for half a minute");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(began.elapsed())
 }

@@ -8,7 +8,10 @@ use std::{
     io::Write,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
@@ -39,14 +42,14 @@ use crate::{
 
 /// A parser under test. `folder` belongs to its thread.
 struct Target {
-    name: &'static str,
-    short: u64,
-    long: u64,
+    name: String,
+    /// Cases of the two forms.
+    cases: [u64; 2],
     corpus: Vec<Vec<u8>>,
-    read: Read,
+    read: Reader,
 }
 
-type Read = Box<dyn Fn(&[u8], &Path) + Sync>;
+type Reader = Box<dyn Fn(&[u8], &Path) + Sync>;
 
 pub fn run(form: Form) -> Ran {
     let seed = seed()?;
@@ -56,12 +59,11 @@ pub fn run(form: Form) -> Ran {
     report.figure("seed", seed);
     let mut total = 0;
     for target in targets()? {
-        let cases = form.pick(target.short, target.long);
+        let cases = form.pick(target.cases[0], target.cases[1]);
         println!("{}: {cases} cases", target.name);
         let began = Instant::now();
         let panicked = hammer(&target, seed, cases)?;
         total += cases;
-        report.figure(&format!("{}_cases", target.name), cases);
         report.decimal(&format!("{}_seconds", target.name), began.elapsed().as_secs_f64());
         report.promise(panicked.is_empty(), format!("{} panicked on {panicked:?}", target.name));
     }
@@ -79,67 +81,57 @@ pub fn seed() -> Result<u64> {
 }
 
 fn targets() -> Result<Vec<Target>> {
-    let demo = models().join("demo");
-    let lines = |name: &str, most: usize| -> Result<Vec<u8>> {
-        let text = fs::read_to_string(demo.join(name))?;
-        Ok(text.lines().take(most).flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect())
-    };
-    let schema = atelier_files::read_folder_schema(&demo)?;
+    let (demo, fixtures) =
+        (models().join("demo"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"));
+    let schema = Arc::new(atelier_files::read_folder_schema(&demo)?);
     let mut targets = Vec::new();
-    let mut target = |name, short, long, corpus, read: Read| {
-        targets.push(Target { name, short, long, corpus, read });
+    let mut add = |name: &str, cases, corpus, read: Reader| {
+        targets.push(Target { name: name.to_owned(), cases, corpus, read });
     };
-    let requests = Requests::new(&demo)?;
+    let requests = Requests::new()?;
     let corpus = requests.corpus.clone();
-    target("requests", 1500, 200_000, corpus, Box::new(move |bytes, _| _ = requests.send(bytes)));
+    add("requests", [1500, 200_000], corpus, Box::new(move |bytes, _| _ = requests.send(bytes)));
     let tables = [
-        ("articles", reader::<Article> as Reader),
-        ("customers", reader::<Customer>),
-        ("outfits", reader::<Outfit>),
+        ("articles", table::<Article> as Read),
+        ("customers", table::<Customer>),
+        ("outfits", table::<Outfit>),
     ];
-    for (table, read) in tables {
-        let json_lines = lines(&format!("{table}.jsonl"), 4)?;
-        let of = |format: &'static str| {
-            let schema = schema.clone();
-            Box::new(move |bytes: &[u8], folder: &Path| read(bytes, folder, format, &schema))
-        };
-        let name = |format| &*Box::leak(format!("{table}_{format}").into_boxed_str());
-        target(name("jsonl"), 1000, 500_000, vec![json_lines], of("jsonl"));
-        target(name("csv"), 1000, 500_000, vec![CSV.as_bytes().to_vec()], of("csv"));
-        target(name("parquet"), 500, 150_000, fixtures(table)?, of("parquet"));
+    for (name, read) in tables {
+        let text = fs::read_to_string(demo.join(format!("{name}.jsonl")))?;
+        let json_lines: String = text.split_inclusive('\n').take(4).collect();
+        for (format, cases, corpus) in [
+            ("jsonl", [1000, 500_000], vec![json_lines.into_bytes()]),
+            ("csv", [1000, 500_000], vec![CSV.into()]),
+            ("parquet", [500, 150_000], parquet_of_others(&fixtures, name)?),
+        ] {
+            let schema = Arc::clone(&schema);
+            let read = move |bytes: &[u8], folder: &Path| read(bytes, folder, format, &schema);
+            add(&format!("{name}_{format}"), cases, corpus, Box::new(read));
+        }
     }
-    for (name, file) in
-        [("google_xml", "merchant.xml"), ("google_tsv", "merchant.tsv"), ("shopify_csv", "shopify.csv")]
+    for (format, file) in
+        [("google-xml", "merchant.xml"), ("google-tsv", "merchant.tsv"), ("shopify-csv", "shopify.csv")]
     {
-        let feed = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(file))?;
-        let schema = schema.clone();
-        let format = name.replace('_', "-").parse().map_err(anyhow::Error::msg)?;
-        let read = move |bytes: &[u8], folder: &Path| read_feed(bytes, folder, format, &schema);
-        target(name, 1000, 300_000, vec![feed], Box::new(read));
+        let (schema, parsed) = (Arc::clone(&schema), format.parse().map_err(anyhow::Error::msg)?);
+        let read = move |bytes: &[u8], folder: &Path| read_feed(bytes, folder, parsed, &schema);
+        add(format, [1000, 300_000], vec![fs::read(fixtures.join(file))?], Box::new(read));
     }
-    let part =
-        b"{\"customer\":\"c-1\",\"articles\":[\"a-1\",null,\"a-2\"],\"age\":28,\"occasion\":\"office\"}\n"
-            .to_vec();
-    let open_schema = schema.clone();
-    let read_part =
-        move |bytes: &[u8], folder: &Path| reader::<OpenOutfit>(bytes, folder, "jsonl", &open_schema);
-    target("outfits_to_complete", 1000, 300_000, vec![part], Box::new(read_part));
-    target("settings", 1000, 300_000, settings(), Box::new(read_settings));
-    let schema = fs::read(demo.join("schema.toml"))?;
-    let read_schema = |bytes: &[u8], _: &Path| {
-        let _ = Schema::parse(&String::from_utf8_lossy(bytes));
-    };
-    target("schema", 500, 300_000, vec![schema], Box::new(read_schema));
+    let read = move |bytes: &[u8], folder: &Path| table::<OpenOutfit>(bytes, folder, "jsonl", &schema);
+    add("outfits_to_complete", [1000, 300_000], vec![OPEN_OUTFIT.into()], Box::new(read));
+    add("settings", [1000, 300_000], settings(), Box::new(read_settings));
+    let read_schema = |bytes: &[u8], _: &Path| _ = Schema::parse(&String::from_utf8_lossy(bytes));
+    add("schema", [500, 300_000], vec![fs::read(demo.join("schema.toml"))?], Box::new(read_schema));
     let manifest = fs::read(demo.join("release.json"))?;
-    let read_manifest = |bytes: &[u8], _: &Path| {
-        let _ = serde_json::from_slice::<Manifest>(bytes);
-    };
-    target("manifest", 500, 500_000, vec![manifest.clone()], Box::new(read_manifest));
-    target("packed_release", 300, 200_000, packed(&manifest)?, Box::new(unpack_release));
-    target("release_folder", 300, 200_000, vec![manifest], Box::new(read_release));
-    target("tickets_and_ids", 20_000, 6_000_000, tickets(), Box::new(read_ids));
+    let read_manifest = |bytes: &[u8], _: &Path| _ = serde_json::from_slice::<Manifest>(bytes);
+    add("manifest", [500, 500_000], vec![manifest.clone()], Box::new(read_manifest));
+    add("packed_release", [300, 200_000], packed(&manifest)?, Box::new(unpack_release));
+    add("release_folder", [300, 200_000], vec![manifest], Box::new(read_release));
+    add("tickets_and_ids", [20_000, 6_000_000], tickets(), Box::new(read_ids));
     Ok(targets)
 }
+
+const OPEN_OUTFIT: &str =
+    "{\"customer\":\"c-1\",\"articles\":[\"a-1\",null,\"a-2\"],\"age\":28,\"occasion\":\"office\"}\n";
 
 /// Columns of all three tables: each reader refuses those of the others in its own way.
 const CSV: &str = "id,type,brand,price,in_stock,sizes,features.age,features.preferred_colours,customer,articles,split\n\
@@ -147,42 +139,30 @@ const CSV: &str = "id,type,brand,price,in_stock,sizes,features.age,features.pref
                    a-2,boot,\"a \"\"b\"\",\n\",,false,,,,c-2,\"[\"\"a-1\"\"]\",validation\n";
 
 /// Files of other programs.
-fn fixtures(table: &str) -> Result<Vec<Vec<u8>>> {
-    let mut found = Vec::new();
-    for entry in Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").read_dir()? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with(table) && name.ends_with(".parquet") {
-            found.push(fs::read(path)?);
-        }
-    }
-    Ok(found)
+fn parquet_of_others(fixtures: &Path, table: &str) -> Result<Vec<Vec<u8>>> {
+    let paths = fixtures.read_dir()?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    let is_table = |path: &&PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(table) && name.ends_with(".parquet")
+    };
+    paths.iter().filter(is_table).map(|path| Ok(fs::read(path)?)).collect()
 }
 
-type Reader = fn(&[u8], &Path, &str, &Schema);
+type Read = fn(&[u8], &Path, &str, &Schema);
 
-fn reader<T: Table>(bytes: &[u8], folder: &Path, format: &str, schema: &Schema) {
+fn table<T: Table>(bytes: &[u8], folder: &Path, format: &str, schema: &Schema) {
     let path = folder.join(format!("table.{format}"));
     fs::write(&path, bytes).expect("a case can be written");
-    if let Ok(rows) = atelier_files::read::<T>(&path, schema) {
-        // After a bad row come others; a broken file ends.
-        for row in rows.take(100) {
-            let _ = row;
-        }
-    }
+    // After a bad row come others; a broken file ends.
+    atelier_files::read::<T>(&path, schema).into_iter().for_each(|rows| rows.take(100).for_each(drop));
 }
 
 fn read_feed(bytes: &[u8], folder: &Path, format: InputFormat, schema: &Schema) {
     let path = folder.join("feed");
     fs::write(&path, bytes).expect("a case can be written");
     let now = Timestamp::from_millis(1_795_460_000_000);
-    if let Ok(rows) =
-        atelier_files::read_any::<Article>(&path, schema, Some(format), now, &Dialect::default())
-    {
-        for row in rows.take(100) {
-            let _ = row;
-        }
-    }
+    let rows = atelier_files::read_any::<Article>(&path, schema, Some(format), now, &Dialect::default());
+    rows.into_iter().for_each(|rows| rows.take(100).for_each(drop));
 }
 
 fn read_release(bytes: &[u8], folder: &Path) {

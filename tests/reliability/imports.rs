@@ -6,20 +6,18 @@ use std::{
     fs,
     path::PathBuf,
     process::Stdio,
-    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
 use reqwest::Client;
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, time::sleep};
 
 use crate::{
     Ran,
-    database::Kind,
     report::{Form, Report},
-    server::Setup,
+    server::{Setup, on_postgres},
 };
 
 /// Articles of the file that requests put meanwhile.
@@ -32,12 +30,7 @@ pub fn sqlite(form: Form) -> Ran {
 }
 
 pub fn postgres(form: Form) -> Ran {
-    let server = Kind::Postgres.server().map_err(anyhow::Error::msg)?;
-    let runtime = Runtime::new()?;
-    let database = runtime.block_on(server.fresh()).map_err(anyhow::Error::from_boxed)?;
-    let report = run(&Setup::new(&database.url)?, form);
-    runtime.block_on(database.remove()).map_err(anyhow::Error::from_boxed)?;
-    report
+    on_postgres(|setup| run(setup, form))
 }
 
 /// What requests saw during an import.
@@ -52,89 +45,79 @@ struct Meanwhile {
 }
 
 fn run(setup: &Setup, form: Form) -> Ran {
+    Runtime::new()?.block_on(import(setup, form))
+}
+
+async fn import(setup: &Setup, form: Form) -> Ran {
     let (rows, kills) = form.pick((20_000, 4), (200_000, 20));
-    let runtime = Runtime::new()?;
     let http = Client::builder().timeout(Duration::from_mins(1)).build()?;
     let (url, mut report) = (setup.url(), Report::default());
+    let articles = |round| anyhow::Ok(setup.import(&write_articles(setup, rows, round)?));
     let mut server = setup.start()?;
 
     // A new catalogue, then one in which every row changes; outfits last.
-    for round in 1..=2 {
-        let mut import = setup.import(&write_articles(setup, rows, round)?);
+    for (name, round) in [("import_1", 1), ("import_2", 2), ("outfits", 2)] {
+        let is_outfits = name == "outfits";
+        let mut import =
+            if is_outfits { setup.import(&write_outfits(setup, rows)?) } else { articles(round)? };
         let began = Instant::now();
-        let child = import.stderr(Stdio::null()).spawn()?;
-        let (success, seen) = runtime.block_on(watch(&http, &url, child))?;
-        report.promise(success, format!("import {round} failed"));
-        report.decimal(&format!("import_{round}_s"), began.elapsed().as_secs_f64());
-        note(&mut report, form, &format!("import_{round}"), &seen);
-        let kept = runtime.block_on(numbers(&http, &url))?;
+        let (success, seen) = watch(&http, &url, import.stderr(Stdio::null()).spawn()?).await?;
+        report.promise(success, format!("{name} failed"));
+        report.decimal(&format!("{name}_s"), began.elapsed().as_secs_f64());
+        note(&mut report, form, name, &seen);
+        let kept = numbers(&http, &url).await?;
         report.promise(kept == seen.stored, format!("stored {:?}, found {kept:?}", seen.stored));
-        report.promise(
-            runtime.block_on(rounds(&http, &url))? == [round],
-            format!("not all rows are of {round}"),
-        );
+        let found = rounds(&http, &url).await?;
+        report.promise(is_outfits || found == [round], format!("not all rows are of {round}: {found:?}"));
     }
-    let mut import = setup.import(&write_outfits(setup, rows)?);
-    let (success, seen) = runtime.block_on(watch(&http, &url, import.stderr(Stdio::null()).spawn()?))?;
-    report.promise(success, "the import of outfits failed");
-    note(&mut report, form, "outfits", &seen);
 
     // How long it takes by itself, for the moments of the kills.
     let (mut last, mut taken_back) = (3, 0);
-    let mut import = setup.import(&write_articles(setup, rows, last)?);
     let began = Instant::now();
-    report.promise(import.stderr(Stdio::null()).status()?.success(), "import 3 failed");
+    report.promise(articles(last)?.stderr(Stdio::null()).status()?.success(), "import 3 failed");
     let took = began.elapsed();
     for kill in 0..kills {
         let round = 4 + kill;
-        let mut import = setup.import(&write_articles(setup, rows, round)?);
-        let mut child = import.stderr(Stdio::null()).spawn()?;
-        thread::sleep(took * (kill + 1) / (kills + 1));
+        let mut child = articles(round)?.stderr(Stdio::null()).spawn()?;
+        sleep(took * (kill + 1) / (kills + 1)).await;
         child.kill()?;
         child.wait()?;
-        let found = runtime.block_on(rounds(&http, &url))?;
+        let found = rounds(&http, &url).await?;
         report.promise(found == [last] || found == [round], format!("{last} or {round}, not {found:?}"));
         taken_back += u32::from(found == [last]);
         last = found.first().copied().context("the catalogue is empty")?;
     }
     // The service itself is killed while it imports.
     let body = fs::read(write_articles(setup, rows, 1000)?.articles)?;
-    let (bulk, sending) = (format!("{url}/articles/bulk"), http.clone());
-    let sent = runtime.spawn(async move {
-        sending.post(bulk).header("content-type", "application/x-ndjson").body(body).send().await
-    });
-    thread::sleep(took / 2);
+    let bulk = http.post(format!("{url}/articles/bulk")).header("content-type", "application/x-ndjson");
+    let sent = tokio::spawn(bulk.body(body).send());
+    sleep(took / 2).await;
     server.kill()?;
     sent.abort();
     server = setup.start()?;
-    let found = runtime.block_on(rounds(&http, &url))?;
+    let found = rounds(&http, &url).await?;
     report.promise(found == [last] || found == [1000], format!("{last} or 1000, not {found:?}"));
     // Likewise while a feed that mirrors runs: its import is known afterwards.
     last = found.first().copied().context("the catalogue is empty")?;
     let body = fs::read(write_articles(setup, rows, 1001)?.articles)?;
     let feed = http.post(format!("{url}/feeds/shop?mode=mirror&mirror_limit=100")).body(body);
-    let id = runtime.block_on(async {
-        let sent: Value = feed.send().await?.error_for_status()?.json().await?;
-        let (id, began) = (sent["id"].as_i64().context("an id")?, Instant::now());
-        while state(&http, &url, id).await? == "waiting" {
-            ensure!(began.elapsed() < Duration::from_mins(1), "the feed's import waits");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        anyhow::Ok(id)
-    })?;
-    thread::sleep(took / 3);
+    let sent: Value = feed.send().await?.error_for_status()?.json().await?;
+    let (id, began) = (sent["id"].as_i64().context("an id")?, Instant::now());
+    while state(&http, &url, id).await? == "waiting" {
+        ensure!(began.elapsed() < Duration::from_mins(1), "the feed's import waits");
+        sleep(Duration::from_millis(20)).await;
+    }
+    sleep(took / 3).await;
     server.kill()?;
     server = setup.start()?;
-    let found = runtime.block_on(rounds(&http, &url))?;
-    let old = async { http.get(format!("{url}/articles/a-00134")).send().await };
-    let old = runtime.block_on(old)?.status().is_success();
-    let ended = runtime.block_on(state(&http, &url, id))?;
+    let (found, ended) = (rounds(&http, &url).await?, state(&http, &url, id).await?);
+    let old = http.get(format!("{url}/articles/a-00134")).send().await?.status().is_success();
     let is_old = found == [last] && old && ended == "interrupted";
     let is_new = found == [1001] && !old && ["done", "interrupted"].contains(&ended.as_str());
     report.promise(is_old || is_new, format!("a killed mirror is {ended}, with {found:?}; it was {last}"));
     // And the next import finds everything as it should be.
-    let ended = setup.import(&write_articles(setup, rows, 2000)?).stderr(Stdio::null()).status()?;
-    let found = runtime.block_on(rounds(&http, &url))?;
+    let ended = articles(2000)?.stderr(Stdio::null()).status()?;
+    let found = rounds(&http, &url).await?;
     report.promise(ended.success() && found == [2000], format!("2000 after kills, not {found:?}"));
     report.promise(taken_back > 0, "no import was killed before its end");
     report.figure("rows", rows);

@@ -19,9 +19,8 @@ use tokio::{runtime::Runtime, task::JoinSet};
 
 use crate::{
     Ran,
-    database::Kind,
     report::{Form, Report},
-    server::Setup,
+    server::{Setup, on_postgres},
 };
 
 const WRITERS: usize = 8;
@@ -35,12 +34,7 @@ pub fn sqlite(form: Form) -> Ran {
 }
 
 pub fn postgres(form: Form) -> Ran {
-    let server = Kind::Postgres.server().map_err(anyhow::Error::msg)?;
-    let runtime = Runtime::new()?;
-    let database = runtime.block_on(server.fresh()).map_err(anyhow::Error::from_boxed)?;
-    let report = run(&Setup::new(&database.url)?, form);
-    runtime.block_on(database.remove()).map_err(anyhow::Error::from_boxed)?;
-    report
+    on_postgres(|setup| run(setup, form))
 }
 
 /// What one writer wrote: the last profile acknowledged, the last profile sent, and the feedback and events acknowledged.

@@ -13,6 +13,8 @@
 
 #![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
+#[path = "../shared/app.rs"]
+mod app;
 #[path = "../shared/database.rs"]
 #[expect(dead_code, reason = "contracts look past the store, experiments do not")]
 mod database;
@@ -77,7 +79,6 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("swaps", swaps::run),
     Experiment::new("outage-stopped", outage::stopped).needing(private_server),
     Experiment::new("outage-frozen", outage::frozen).needing(private_server),
-    Experiment::new("outage-quiet", outage::quiet).needing(private_server),
     Experiment::new("overload", overload::run),
     Experiment::new("overload-batches", overload::batches),
     Experiment::new("stopping", stopping::run),
@@ -87,8 +88,6 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("mixed", mixed::run),
     Experiment::new("disk-full", faults::disk_full).needing(faults::mounting),
     Experiment::new("read-only", faults::read_only).needing(faults::mounting),
-    Experiment::new("newer-version", faults::newer_version),
-    Experiment::new("two-on-one-file", faults::two_on_one_file),
     Experiment::new("imports-sqlite", imports::sqlite),
     Experiment::new("imports-postgres", imports::postgres).needing(private_server),
     Experiment::new("kills-sqlite", kills::sqlite),

@@ -62,15 +62,12 @@ pub fn run(form: Form) -> Ran {
                 failed
             });
         }
-        let mut seen = Vec::new();
-        let mut failed = Vec::new();
+        let (mut seen, mut answered, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..slices {
             sleep(each).await;
             let answers = load.take();
-            failed.extend(
-                answers.iter().filter(|answer| !answer.is_whole()).map(|answer| answer.outcome.to_string()),
-            );
             let slice = slice(&server, &answers)?;
+            answered.extend(answers.into_iter().filter(|answer| !answer.is_whole()));
             if form == Form::Long {
                 eprintln!("minute {}: {slice:?}", number + 1);
             }
@@ -80,20 +77,14 @@ pub fn run(form: Form) -> Ran {
         while let Some(other) = others.join_next().await {
             failed.extend(other?);
         }
-        failed.extend(
-            load.stop()
-                .await
-                .iter()
-                .filter(|answer| !answer.is_whole())
-                .map(|answer| answer.outcome.to_string()),
-        );
+        answered.extend(load.stop().await);
         let mut report = Report::default();
         report.figure("seconds", (each * slices).as_secs());
         report.figure("completions", seen.iter().map(|slice| slice.requests).sum::<usize>());
         report.figure("other_requests", made.load(Ordering::Relaxed));
-        report.figure("failed", failed.len());
-        report
-            .promise(failed.is_empty(), format!("{} failed, the first: {:?}", failed.len(), failed.first()));
+        report.promise_whole("completions", &answered);
+        let first = failed.first();
+        report.promise(first.is_none(), format!("{} others failed, the first: {first:?}", failed.len()));
         hold(&mut report, form, &seen);
         Ok(report)
     })

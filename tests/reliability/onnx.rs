@@ -8,16 +8,16 @@
 use std::{
     collections::BTreeMap,
     env, fs,
-    io::{BufRead, BufReader, Write},
+    io::Write,
+    ops::Range,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Command, ExitCode, Stdio},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
-        mpsc::{self, RecvTimeoutError},
     },
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context, Result};
@@ -44,8 +44,8 @@ use crate::{
 const CHILD: &str = "ATELIER_FUZZ_ONNX";
 /// Cases of one child: starting a child takes as long as a few cases.
 const AT_ONCE: u64 = 100;
-/// Opening a file takes no longer.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// A child takes no more seconds.
+const PATIENCE: u32 = 900;
 /// Most address space of a child in KiB: a file that asks for more gets an error.
 const MOST_MEMORY: u64 = 16 << 20;
 /// A run with this many findings ends.
@@ -93,51 +93,37 @@ struct Found {
 }
 
 /// Opens the cases in a child, and in a new one after each case that a child did not survive.
-fn open_all(seed: u64, cases: std::ops::Range<u64>, found: &Mutex<Found>) -> Result<()> {
+fn open_all(seed: u64, cases: Range<u64>, found: &Mutex<Found>) -> Result<()> {
     let mut first = cases.start;
     while first < cases.end {
-        let mut child = start(seed, first, cases.end)?;
-        let stdout = child.stdout.take().context("piped just above")?;
-        let (lines, heard) = mpsc::channel();
-        let reader = thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if lines.send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        // This program again, with limited memory. A panic is printed on stdout; ONNX Runtime would print thousands of
+        // lines on stderr.
+        let limited = format!("ulimit -v {MOST_MEMORY} -c 0; exec timeout {PATIENCE} \"$0\"");
+        let mut command = Command::new("bash");
+        command.arg("-c").arg(limited).arg(env::current_exe()?);
+        command.env(CHILD, format!("{seed} {first} {}", cases.end)).stderr(Stdio::null());
+        let output = command.stdin(Stdio::null()).output()?;
         let (mut last, mut ended, mut said) = (None, true, String::new());
-        let hung = loop {
-            match heard.recv_timeout(PATIENCE) {
-                Ok(line) => match line.split_once(' ') {
-                    Some(("case", number)) => (last, ended) = (Some(number.parse::<u64>()?), false),
-                    Some(("ended", outcome)) => {
-                        ended = true;
-                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                        *found.outcomes.entry(outcome.to_owned()).or_default() += 1;
-                    }
-                    _ => said = line,
-                },
-                Err(RecvTimeoutError::Disconnected) => break false,
-                Err(RecvTimeoutError::Timeout) => {
-                    child.kill()?;
-                    break true;
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            match line.split_once(' ') {
+                Some(("case", number)) => (last, ended) = (Some(number.parse::<u64>()?), false),
+                Some(("ended", outcome)) => {
+                    ended = true;
+                    *found.outcomes.entry(outcome.to_owned()).or_default() += 1;
                 }
+                _ => line.clone_into(&mut said),
             }
-        };
-        let status = child.wait()?;
-        reader.join().expect("it does not panic; this is a bug");
-        if status.success() && ended {
+        }
+        if output.status.success() && ended {
             return Ok(());
         }
-        // Damage may show only when the threads end.
+        // 124 is that of `timeout`. Damage may show only when the threads end.
+        let status = output.status;
         let case = last.with_context(|| format!("a child ended with {status} before any file: {said}"))?;
         let when = if ended { "after" } else { "at" };
-        let how = if hung { format!("did not end in {PATIENCE:?}") } else { status.to_string() };
-        let kept = keep(seed, case)?;
-        let finding = format!("{when} case {case}: {how} {said}; {}", kept.display());
+        let finding = format!("{when} case {case}: {status} {said}; {}", keep(seed, case)?.display());
         println!("{finding}");
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
         found.findings.push(finding);
         if !ended {
             *found.outcomes.entry("ended_their_process".to_owned()).or_default() += 1;
@@ -145,16 +131,6 @@ fn open_all(seed: u64, cases: std::ops::Range<u64>, found: &Mutex<Found>) -> Res
         first = case + 1;
     }
     Ok(())
-}
-
-/// Starts this program again, with limited memory.
-fn start(seed: u64, first: u64, end: u64) -> Result<Child> {
-    let limited = format!("ulimit -v {MOST_MEMORY} -c 0; exec \"$0\"");
-    let mut command = Command::new("bash");
-    command.arg("-c").arg(limited).arg(env::current_exe()?);
-    command.env(CHILD, format!("{seed} {first} {end}")).stdin(Stdio::null()).stdout(Stdio::piped());
-    // A panic is printed on stdout; ONNX Runtime would print thousands of lines.
-    Ok(command.stderr(Stdio::null()).spawn()?)
 }
 
 /// Makes the file of a case.
@@ -265,10 +241,8 @@ impl<'a> Folder<'a> {
         manifest["default_method"] = json!(method.as_str());
         let files = manifest["files"].as_object_mut().context("files by their names")?;
         files.retain(|name, _| SHARED.contains(&name.as_str()) || *name == tables(method));
-        files.insert(
-            file.clone(),
-            json!({"bytes": bytes.len(), "sha256": hex::encode(Sha256::digest(bytes))}),
-        );
+        let sealed = json!({"bytes": bytes.len(), "sha256": hex::encode(Sha256::digest(bytes))});
+        files.insert(file.clone(), sealed);
         fs::write(self.path.join(file), bytes)?;
         Ok(fs::write(self.path.join("release.json"), serde_json::to_vec(&manifest)?)?)
     }

@@ -3,6 +3,8 @@
 use libtest_mimic::Failed;
 use serde_json::{Map, Value, json};
 
+use crate::load::Answered;
+
 /// How long an experiment runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -41,6 +43,15 @@ impl Report {
     pub fn promise(&mut self, kept: bool, otherwise: impl Into<String>) {
         if !kept {
             self.broken.push(otherwise.into());
+        }
+    }
+
+    /// Each request was answered whole.
+    pub fn promise_whole<'a>(&mut self, what: &str, answered: impl IntoIterator<Item = &'a Answered>) {
+        let failed: Vec<_> = answered.into_iter().filter(|answer| !answer.is_whole()).collect();
+        self.figure(&format!("{}_failed", what.replace(' ', "_")), failed.len());
+        if let Some(first) = failed.first() {
+            self.promise(false, format!("{} {what} failed, the first: {}", failed.len(), first.outcome));
         }
     }
 

@@ -1,40 +1,17 @@
 //! Damaged requests to the real router, in this process: a line with method and path, lines of headers, an empty line,
 //! and the body.
 
-use std::{path::Path, sync::Arc, time::SystemTime};
+use std::time::SystemTime;
 
 use anyhow::{Result, ensure};
-use atelier::{
-    app as web,
-    app::Parts,
-    catalogue::search::Synonyms,
-    completion::profiles::Profiles,
-    completion::tickets::Tickets,
-    config::{
-        Events as EventSettings, Limits, Networks, Profiles as ProfileSettings, Shop as ShopSettings,
-        Tickets as TicketSettings,
-    },
-    people::{Access, RequireKey, Token},
-    platform::{
-        db::{Name, Store},
-        http::{AppState, CrossOrigins},
-    },
-    releases::Releases,
-    telemetry::Traces,
-};
-use atelier_core::{
-    domain::{Article, Customer, Role, Timestamp},
-    util::{clock::Clock, fetch::Reach},
-};
-use atelier_engine::{
-    inference::{DeviceChoice, Engine, Settings},
-    onnx_runtime::OnnxRuntime,
-};
-use atelier_files::{NotWorn, Table};
+use atelier::{people::Token, platform::db::Name};
+use atelier_core::domain::Role;
 use axum::{Router, body::Body, extract::Request};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tower::Service;
+
+use crate::app;
 
 pub struct Requests {
     pub corpus: Vec<Vec<u8>>,
@@ -44,9 +21,15 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub fn new(demo: &Path) -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let (runtime, folder) = (Runtime::new()?, TempDir::new()?);
-        let (router, session) = runtime.block_on(router(demo, folder.path()))?;
+        let (router, session) = runtime.block_on(async {
+            let ((store, state), now) = (app::demo(folder.path()).await?, SystemTime::now().into());
+            let admin = store.people().create(&Name::new("Ada")?, Role::Admin, now).await?;
+            let access = state.access();
+            let session = access.enter(&access.link(admin.id, now).await?, None, now).await?;
+            anyhow::Ok((atelier::app::app(state), session))
+        })?;
         let corpus = api_requests().chain(page_requests(&session)).map(String::into_bytes).collect();
         let requests = Self { corpus, router, runtime, _folder: folder };
         for request in &requests.corpus {
@@ -84,66 +67,40 @@ impl Requests {
     }
 }
 
-/// Every body of the API, and its queries.
+/// Each line has a method, a path and, unless it has only a query, a body.
+const API: &str = r#"
+POST /complete {"customer":"c-1","features":{"gender":"female","age":34},"outfit":["a-00134",null],"method":"gsu","k":3,"filters":{"types":{"1":["coat"]},"exclude":["a-00001"],"price":{"min":1,"max":300.5},"in_stock":true,"no_gos":false,"fit":true,"store":"zurich"},"diversity":0.5,"lift":true,"explain":true,"sets":2}
+POST /complete/batch {"items":[{"outfit":[null],"k":2},{"outfit":["a-00134",null]}]}
+POST /compare {"features":{"age":3},"outfit":["a-00134",null],"methods":["none","gsu"],"k":2,"true_article":"a-01243"}
+POST /score {"features":{"age":3},"outfit":["a-00134","a-00259"],"method":"np"}
+POST /feedback {"id":"e","completion_id":"x","kind":"shown","slot":1,"article":"a","rank":2}
+POST /feedback {"items":[{"id":"e","completion_id":"x","kind":"bought","slot":0,"article":"a","customer":"c-1"}]}
+PUT /customers/c-fuzz {"id":"c-fuzz","features":{"age":28,"preferred_colours":["grey",null]}}
+PUT /articles/a-fuzz {"id":"a-fuzz","type":"coat","price":"1.299,00","in_stock":"ja","stock":[{"size":"M","store":"zurich","count":3},{"count":0}],"material":["wool"]}
+POST /outfits {"customer":"c-000010","articles":["a-00134","a-00259","a-00568","a-01243"],"features":{"occasion":"office"}}
+POST /releases/spring/activate {"force":true}
+PUT /routing {"default_method":null}
+POST /articles/bulk?skip_bad=true {"id":"a-fuzz","type":"coat","price":-1.5,"in_stock":0}
+POST /customers/bulk?skip_bad=true {"id":"c-fuzz","features":{"age":1e308,"shoe_size":"38"}}
+POST /outfits/bulk?skip_bad=true {"customer":"c-000010","articles":["a-00134","a-00259"],"features":{"occasion":"office"}}
+GET /customers?n=2&cursor=abc&search=%C3%A4
+GET /articles?n=2&search=coat&type=coat
+GET /customers/c-000010/export
+GET /customers/c-000010/outfits?n=1&cursor=3
+DELETE /outfits/3
+GET /feedback/outfits.jsonl"#;
+
 fn api_requests() -> impl Iterator<Item = String> {
-    let outfit = r#"{"customer":"c-000010","articles":["a-00134","a-00259","a-00568","a-01243"],"features":{"occasion":"office"}}"#;
-    let json = [
-        (
-            "POST /complete",
-            r#"{"customer":"c-1","features":{"gender":"female","age":34},"outfit":["a-00134",null],"method":"gsu","k":3,
-             "filters":{"types":{"1":["coat"]},"exclude":["a-00001"],"price":{"min":1,"max":300.5},"in_stock":true,
-             "no_gos":false,"fit":true,"store":"zurich"},"diversity":0.5,"lift":true,"explain":true,"sets":2}"#,
-        ),
-        ("POST /complete/batch", r#"{"items":[{"outfit":[null],"k":2},{"outfit":["a-00134",null]}]}"#),
-        (
-            "POST /compare",
-            r#"{"features":{"age":3},"outfit":["a-00134",null],"methods":["none","gsu"],"k":2,"true_article":"a-01243"}"#,
-        ),
-        ("POST /score", r#"{"features":{"age":3},"outfit":["a-00134","a-00259"],"method":"np"}"#),
-        (
-            "POST /feedback",
-            r#"{"id":"e","completion_id":"x","kind":"shown","slot":1,"article":"a","rank":2}"#,
-        ),
-        (
-            "POST /feedback",
-            r#"{"items":[{"id":"e","completion_id":"x","kind":"bought","slot":0,"article":"a","customer":"c-1"}]}"#,
-        ),
-        (
-            "PUT /customers/c-fuzz",
-            r#"{"id":"c-fuzz","features":{"age":28,"preferred_colours":["grey",null]}}"#,
-        ),
-        (
-            "PUT /articles/a-fuzz",
-            r#"{"id":"a-fuzz","type":"coat","price":"1.299,00","in_stock":"ja","stock":[{"size":"M","store":"zurich","count":3},{"count":0}],"material":["wool"]}"#,
-        ),
-        ("POST /outfits", outfit),
-        ("POST /releases/spring/activate", r#"{"force":true}"#),
-        ("PUT /routing", r#"{"default_method":null}"#),
-    ];
-    let lines = [
-        ("POST /articles/bulk?skip_bad=true", r#"{"id":"a-fuzz","type":"coat","price":-1.5,"in_stock":0}"#),
-        (
-            "POST /customers/bulk?skip_bad=true",
-            r#"{"id":"c-fuzz","features":{"age":1e308,"shoe_size":"38"}}"#,
-        ),
-        ("POST /outfits/bulk?skip_bad=true", outfit),
-    ];
-    let queries = [
-        "GET /customers?n=2&cursor=abc&search=%C3%A4",
-        "GET /articles?n=2&search=coat&type=coat",
-        "GET /customers/c-000010/export",
-        "GET /customers/c-000010/outfits?n=1&cursor=3",
-        "DELETE /outfits/3",
-        "GET /feedback/outfits.jsonl",
-    ];
-    let of = |kind: &'static str| {
-        move |(head, body): (&str, &str)| format!("{head}\nhost:localhost\ncontent-type:{kind}\n\n{body}")
-    };
-    let headers = "host:localhost:8080\norigin:http://localhost:8080\nx-request-id:r\n\
-                   traceparent:00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\naccept:text/html;q=0.5,*/*";
-    let json = json.into_iter().map(of("application/json"));
-    json.chain(lines.into_iter().map(of("application/x-ndjson")))
-        .chain(queries.map(|query| format!("{query}\n{headers}\n\n")))
+    API.lines().skip(1).map(|line| {
+        let (head, body) = line.split_once(" {").unwrap_or((line, ""));
+        if body.is_empty() {
+            let trace = "traceparent:00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+            let origin = "host:localhost:8080\norigin:http://localhost:8080";
+            return format!("{head}\n{origin}\nx-request-id:r\n{trace}\naccept:text/html;q=0.5,*/*\n\n");
+        }
+        let kind = if head.contains("bulk") { "x-ndjson" } else { "json" };
+        format!("{head}\nhost:localhost\ncontent-type:application/{kind}\n\n{{{body}")
+    })
 }
 
 /// Pages with their queries, and forms; of a signed-in admin, and of a stranger.
@@ -177,51 +134,4 @@ fn page_requests(session: &Token) -> impl Iterator<Item = String> {
         format!("POST {path}\n{cookie}\n{kind}\n\ncsrf={csrf}&{fields}")
     });
     pages.map(|path| format!("GET {path}\n{cookie}\naccept:text/html\n\n")).into_iter().chain(posts)
-}
-
-/// The router, and the session of an admin.
-async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
-    let store = Store::open(&format!("sqlite:{}", folder.join("a.db").display())).await?;
-    let mut import = store.import(Timestamp::from_millis(1)).await?;
-    import.put(&rows::<Article>(demo)?).await?;
-    import.put(&rows::<Customer>(demo)?).await?;
-    import.commit().await?;
-    let cache = atelier::config::Cache::default().folder;
-    let runtime = tokio::task::spawn_blocking(move || OnnxRuntime::load(&cache, |_| {})).await??;
-    let settings = Settings { workers: 1, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
-    let engine = Engine::new(runtime, settings);
-    let models = demo.parent().expect("it lies in a folder; this is a bug").to_owned();
-    let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR", atelier::app::following()));
-    offers.serve("demo").await?;
-    let (access, now) = (Access::new(store.clone()).require_key(RequireKey::Never), SystemTime::now().into());
-    let admin = store.people().create(&Name::new("Ada")?, Role::Admin, now).await?;
-    let session = access.enter(&access.link(admin.id, now).await?, None, now).await?;
-    let terms = TicketSettings::default().terms();
-    let state = AppState::new(Parts {
-        profiles: Profiles::new(store.clone(), ProfileSettings::default().keep()),
-        limits: Limits::default(),
-        tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await?,
-        events: EventSettings::default().terms(),
-        access,
-        cross_origins: CrossOrigins::default(),
-        trusted_proxies: Networks::default(),
-        public_attributes: ShopSettings::default().public_attributes.into(),
-        releases: offers,
-        store,
-        traces: Traces::default(),
-        clock: Clock::default(),
-        notation: ShopSettings::default().notation(),
-        zone: ShopSettings::default().zone(),
-        synonyms: Synonyms::default(),
-        not_worn: NotWorn::default(),
-        feed_reach: Reach::Public,
-        process: String::new(),
-    });
-    Ok((web::app(state), session))
-}
-
-fn rows<T: Table>(demo: &Path) -> Result<Vec<T>> {
-    let schema = atelier_files::read_folder_schema(demo)?;
-    let rows = atelier_files::read::<T>(&demo.join(format!("{}.jsonl", T::NAME)), &schema)?;
-    rows.map(|row| Ok(row?.value)).collect()
 }

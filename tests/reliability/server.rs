@@ -12,8 +12,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
-use crate::imports::Files;
+use crate::{Ran, database::Kind, imports::Files};
 
 /// How to start it.
 pub struct Setup {
@@ -133,6 +134,16 @@ pub fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models")
 }
 
+/// Runs an experiment with a new database on the Postgres server that tests share.
+pub fn on_postgres(run: impl FnOnce(&Setup) -> Ran) -> Ran {
+    let server = Kind::Postgres.server().map_err(anyhow::Error::msg)?;
+    let runtime = Runtime::new()?;
+    let database = runtime.block_on(server.fresh()).map_err(anyhow::Error::from_boxed)?;
+    let report = run(&Setup::new(&database.url)?);
+    runtime.block_on(database.remove()).map_err(anyhow::Error::from_boxed)?;
+    report
+}
+
 /// A running service. It is killed when it is dropped.
 pub struct Server {
     child: Child,
@@ -156,13 +167,13 @@ impl Server {
     /// Its exit status, if it ended in time.
     pub fn wait(&mut self, most: Duration) -> Result<Option<ExitStatus>> {
         let began = Instant::now();
-        loop {
-            match self.child.try_wait()? {
-                Some(status) => return Ok(Some(status)),
-                None if began.elapsed() > most => return Ok(None),
-                None => std::thread::sleep(Duration::from_millis(5)),
+        while began.elapsed() < most {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
             }
+            std::thread::sleep(Duration::from_millis(5));
         }
+        Ok(None)
     }
 
     /// Resident memory in megabytes.
@@ -175,12 +186,8 @@ impl Server {
 
     /// The number of open files and sockets, and of threads.
     pub fn descriptors_and_threads(&self) -> Result<(usize, usize)> {
-        let count = |what: &str| Ok::<_, anyhow::Error>(fs::read_dir(self.proc(what))?.count());
+        let count = |what| anyhow::Ok(fs::read_dir(format!("/proc/{}/{what}", self.child.id()))?.count());
         Ok((count("fd")?, count("task")?))
-    }
-
-    fn proc(&self, what: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/{what}", self.child.id()))
     }
 }
 

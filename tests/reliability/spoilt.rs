@@ -24,23 +24,9 @@ pub struct Whole {
 const GRAPH: u64 = 7;
 /// Raw data of at least this many bytes is weights; shorter data is shapes and axes.
 const WEIGHTS: usize = 65;
-/// Words with a meaning in a graph, written over others.
-const WORDS: [&[u8]; 14] = [
-    b"Loop",
-    b"If",
-    b"Gather",
-    b"MatMul",
-    b"Reshape",
-    b"Gemm",
-    b"logits",
-    b"hidden",
-    b"articles",
-    b"\xff\xff\xff\x7f",
-    b"\x00",
-    b"\x80\x80\x80\x80",
-    b"ai.onnx",
-    b"batch",
-];
+/// Words with a meaning in a graph, written over others; between bars.
+const WORDS: &[u8] = b"Loop|If|Gather|MatMul|Reshape|Gemm|logits|hidden|articles|\xff\xff\xff\x7f|\x00|\
+                       \x80\x80\x80\x80|ai.onnx|batch";
 /// Extreme numbers in float32.
 const NUMBERS: [u32; 6] = [0x7f80_0000, 0xff80_0000, 0x7f7f_ffff, 0x7fc0_0000, 0x0000_0001, 0xffff_ffff];
 
@@ -58,13 +44,9 @@ impl Whole {
             let raw = find(content(&tensor), RAW_DATA).into_iter().map(|field| place(content(&field)));
             weights.extend(raw.filter(|raw| raw.len() >= WEIGHTS));
         }
-        let mut structure = Vec::new();
-        let mut from = 0;
-        for raw in &weights {
-            structure.push(from..raw.start);
-            from = raw.end;
-        }
-        structure.push(from..bytes.len());
+        let starts = [0].into_iter().chain(weights.iter().map(|raw| raw.end));
+        let ends = weights.iter().map(|raw| raw.start).chain([bytes.len()]);
+        let structure = starts.zip(ends).map(|(start, end)| start..end).collect();
         let content = place(content(&graph));
         // The fields of the graph, one after the other: each ends where what is left of it begins.
         let mut parts = Vec::new();
@@ -104,7 +86,7 @@ impl Whole {
             0 => bytes[place] ^= 1 << chance.below(8),
             1 => bytes[place] = u8::try_from(chance.below(256)).expect("below 256; this is a bug"),
             2 => {
-                let word = WORDS[chance.below(WORDS.len())];
+                let word = chance.word(WORDS);
                 let own = place..end(word.len());
                 let length = own.len();
                 bytes[own].copy_from_slice(&word[..length]);
@@ -120,7 +102,7 @@ impl Whole {
 
     fn change_a_weight(&self, bytes: &mut [u8], chance: &mut Chance) {
         let place = within(&self.weights, chance) & !3;
-        let number = NUMBERS[chance.below(NUMBERS.len())].to_le_bytes();
+        let number = chance.one(&NUMBERS).to_le_bytes();
         if let Some(weight) = bytes.get_mut(place..place + 4) {
             weight.copy_from_slice(&number);
         }

@@ -4,19 +4,18 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
-use atelier_core::domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots};
-use atelier_files::{Format, TableColumns, Writer};
+use atelier_core::domain::{OpenOutfit, Outfit, Schema, Slot, Slots};
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{atelier, path, run, stderr};
+use super::{assert_says, atelier, done, ended, file, path, refused, write_parquet};
 use crate::{
-    harness::{TestDatabase, apply, contract, on_sqlite},
+    harness::{TestDatabase, apply, contract, ids, on_sqlite},
     web::{Demo, models, rows},
 };
 
@@ -46,14 +45,8 @@ impl Parts {
         command
     }
 
-    async fn run(&self, db: &TestDatabase, flags: &[&str]) -> Output {
-        run(self.command(db, flags)).await
-    }
-
     pub async fn done(&self, db: &TestDatabase, flags: &[&str]) -> String {
-        let output = self.run(db, flags).await;
-        assert!(output.status.success(), "{}", stderr(&output));
-        stderr(&output)
+        done(self.command(db, flags)).await
     }
 
     /// The names of the parts in the folder, in order.
@@ -67,14 +60,14 @@ impl Parts {
 
     pub fn read(&self, name: &str) -> Suggestions {
         let path = self.output.path().join(name);
-        let from_json = |line: &str| {
-            let row: Value = serde_json::from_str(line).unwrap();
-            let number = |name: &str| row[name].as_i64().unwrap();
-            let text = |name: &str| row[name].as_str().unwrap().to_owned();
-            let key = (number("row"), number("slot"), number("rank"));
-            (key, (text("customer"), text("article"), row["share"].as_f64().unwrap()))
-        };
         if name.ends_with("jsonl") {
+            let from_json = |line: &str| {
+                let row: Value = serde_json::from_str(line).unwrap();
+                let [number, slot, rank] = ["row", "slot", "rank"].map(|name| row[name].as_i64().unwrap());
+                let [customer, article] =
+                    ["customer", "article"].map(|name| row[name].as_str().unwrap().to_owned());
+                ((number, slot, rank), (customer, article, row["share"].as_f64().unwrap()))
+            };
             return fs::read_to_string(path).unwrap().lines().map(from_json).collect();
         }
         let file = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
@@ -92,7 +85,7 @@ impl Parts {
 }
 
 /// The demo's outfits with one slot blank, in a Parquet file like `atelier export` writes.
-fn write_parquet(file: &Path, outfits: &[Outfit]) {
+fn write_outfits(file: &Path, outfits: &[Outfit]) {
     let open = |outfit: &Outfit| {
         let mut slots: Vec<Slot> = outfit.articles().iter().cloned().map(Slot::Article).collect();
         slots[1] = Slot::Blank;
@@ -102,97 +95,61 @@ fn write_parquet(file: &Path, outfits: &[Outfit]) {
             features: outfit.features.clone(),
         }
     };
-    let outfits: Vec<OpenOutfit> = outfits.iter().map(open).collect();
-    let mut columns = TableColumns::new(&Schema::default_schema());
-    for outfit in &outfits {
-        columns.include(outfit);
-    }
-    let mut writer = Writer::create(file, Format::Parquet, &columns).unwrap();
-    for outfit in &outfits {
-        writer.write(outfit).unwrap();
-    }
-    writer.finish().unwrap();
+    write_parquet(file, &outfits.iter().map(open).collect::<Vec<OpenOutfit>>());
 }
 
 #[apply(contract)]
 async fn answers_as_the_service_does(Demo(service): Demo, db: TestDatabase) {
     let parts = Parts::new();
     let outfits: Vec<Outfit> = rows::<Outfit>().into_iter().take(40).collect();
-    write_parquet(&parts.input.path().join("part-00000.parquet"), &outfits);
+    write_outfits(&parts.input.path().join("part-00000.parquet"), &outfits);
     let two = json!({"customer": "c-014871", "articles": ["", "a-01317", null, "a-00170"], "features": {"occasion": "office"}});
     let described =
         json!({"customer": "someone", "articles": "a-00315|a-01317|a-00587", "features": {"age": 30}});
     parts.put("part-00001.jsonl", &[two, described]);
     let flags = ["--k", "4", "--method", "np", "--max-price", "200"];
-    let stderr = parts.done(&db, &flags).await;
-    assert!(stderr.contains("np of demo on cpu, "), "{stderr}");
-    assert!(stderr.contains("part-00000.parquet: 40 outfits, 160 suggestions, in "), "{stderr}");
+    let said = parts.done(&db, &flags).await;
+    assert_says(&said, &["np of demo on cpu, ", "part-00000.parquet: 40 outfits, 160 suggestions, in "]);
 
-    let filters = json!({"price": {"max": 200}});
+    let ask = async |customer: Option<&str>, features: Value, outfit: Vec<Option<&str>>| {
+        let asked = json!({"customer": customer, "features": features, "outfit": outfit, "method": "np", "k": 4,
+                           "filters": {"price": {"max": 200}}});
+        service.ask_ok("/complete", asked).await["blanks"][0]["suggestions"].take()
+    };
     let first = parts.read("part-00000.parquet");
     assert_eq!(first.len(), 160);
     for (row, outfit) in (1..).zip(&outfits) {
-        let mut slots: Vec<Option<&str>> = outfit.articles().iter().map(|id| Some(id.as_str())).collect();
-        slots[1] = None;
-        let occasion = outfit.features.get("occasion");
-        let features = occasion.map_or(json!({}), |_| {
-            let line = atelier_files::json_line(outfit, &Schema::default_schema());
-            serde_json::from_str::<Value>(&line).unwrap()["features"].clone()
-        });
-        let asked = json!({"customer": outfit.customer.as_str(), "outfit": slots, "features": features,
-            "method": "np", "k": 4, "filters": filters});
-        let answer = service.ask_ok("/complete", &asked).await;
-        for (rank, suggestion) in (1..).zip(answer["blanks"][0]["suggestions"].as_array().unwrap()) {
+        let line: Value =
+            serde_json::from_str(&atelier_files::json_line(outfit, &Schema::default_schema())).unwrap();
+        let features = if line["features"].is_object() { line["features"].clone() } else { json!({}) };
+        let suggestions = ask(Some(outfit.customer.as_str()), features, with_blank(outfit)).await;
+        for (rank, suggestion) in (1..).zip(suggestions.as_array().unwrap()) {
             let (customer, article, share) = &first[&(row, 1, rank)];
-            assert_eq!(customer, outfit.customer.as_str());
-            assert_eq!(article, suggestion["article"]["id"].as_str().unwrap(), "{row}, {rank}");
+            let id = suggestion["article"]["id"].as_str().unwrap();
+            assert_eq!(
+                (customer.as_str(), article.as_str()),
+                (outfit.customer.as_str(), id),
+                "{row}, {rank}"
+            );
             assert!((share - suggestion["share"].as_f64().unwrap()).abs() < 1e-5);
         }
     }
     let second = parts.read("part-00001.jsonl");
     assert_eq!(second.len(), 12, "four for each of two blanks, and for one article more");
-    assert_eq!(
-        second.keys().map(|(row, slot, _)| (*row, *slot)).collect::<Vec<_>>()[..8],
-        [[(1, 0); 4], [(1, 2); 4]].concat()
-    );
-    let answer = service
-        .ask_ok(
-            "/complete",
-            &json!({"features": {"age": 30},
-        "outfit": ["a-00315", "a-01317", "a-00587"], "method": "np", "k": 4, "filters": filters}),
-        )
-        .await;
-    assert_eq!(answer["blanks"][0]["suggestions"][0]["article"]["id"], second[&(2, 3, 1)].1);
+    let places: Vec<_> = second.keys().map(|(row, slot, _)| (*row, *slot)).collect();
+    assert_eq!(places, [[(1, 0); 4], [(1, 2); 4], [(2, 3); 4]].concat());
+    let whole = ["a-00315", "a-01317", "a-00587"].map(Some).to_vec();
+    let suggestions = ask(None, json!({"age": 30}), whole).await;
+    assert_eq!(suggestions[0]["article"]["id"], second[&(2, 3, 1)].1);
 
     // Finished parts are not done again.
-    let stderr = parts.done(&db, &flags).await;
-    assert!(
-        stderr.contains("part-00000.parquet: already exists") && !stderr.contains("np of demo"),
-        "{stderr}"
-    );
+    let said = parts.done(&db, &flags).await;
+    assert!(said.contains("part-00000.parquet: already exists") && !said.contains("np of demo"), "{said}");
 }
 
-#[apply(on_sqlite)]
-async fn features_may_be_fields_of_json_lines(Demo(service): Demo, db: TestDatabase) {
-    let parts = Parts::new();
-    let rows = [
-        r#"{"customer":"c-000010","articles":["a-01317",null],"occasion":"office"}"#,
-        r#"{"customer":"c-000010","articles":["a-01317",null],"features":{"occasion":"office"}}"#,
-        r#"{"customer":"someone","articles":["a-01317",null],"age":30,"gender":"female"}"#,
-    ];
-    // The number of a row is that of its line.
-    fs::write(parts.input.path().join("part-0.jsonl"), rows.join("\n\n")).unwrap();
-    parts.done(&db, &["--k", "3", "--method", "np"]).await;
-    let found = parts.read("part-0.jsonl");
-    for rank in 1..=3 {
-        assert_eq!(found[&(1, 1, rank)], found[&(3, 1, rank)]);
-    }
-    let asked = json!({"features": {"age": 30, "gender": "female"}, "outfit": ["a-01317", null], "method": "np", "k": 3});
-    let answer = service.ask_ok("/complete", &asked).await;
-    for (rank, suggestion) in (1..).zip(answer["blanks"][0]["suggestions"].as_array().unwrap()) {
-        assert_eq!(found[&(5, 1, rank)].1, suggestion["article"]["id"].as_str().unwrap());
-    }
-    assert_eq!(found.len(), 9);
+/// The ids of its articles, with the second slot blank.
+fn with_blank(outfit: &Outfit) -> Vec<Option<&str>> {
+    outfit.articles().iter().enumerate().map(|(slot, id)| (slot != 1).then_some(id.as_str())).collect()
 }
 
 #[apply(on_sqlite)]
@@ -206,31 +163,29 @@ async fn flags_widen_and_narrow_what_is_suggested(Demo(service): Demo, db: TestD
         (&["--store", "Bern"], json!({"store": "Bern"})),
     ] {
         let parts = Parts::new();
-        write_parquet(&parts.input.path().join("part-0.parquet"), &outfits);
+        write_outfits(&parts.input.path().join("part-0.parquet"), &outfits);
         let said = parts.done(&db, &[&["--k", "20", "--method", "none"], flags].concat()).await;
-        let unknown = "note: ".to_owned() + path(&parts.input.path().join("part-0.parquet"));
-        let unknown = unknown
-            + ", row 1: no article has stock in the store \"Bern\"; check its spelling (20 answers in all)";
+        let unknown = format!(
+            "note: {}, row 1: no article has stock in the store \"Bern\"; check its spelling (20 answers in all)",
+            parts.input.path().join("part-0.parquet").display()
+        );
         assert_eq!(said.contains(&unknown), flags[0] == "--store", "{said}");
         let articles: Vec<String> =
             parts.read("part-0.parquet").into_values().map(|(_, article, _)| article).collect();
-        let asked = outfits.iter().map(|outfit| {
-            let mut slots: Vec<Option<&str>> = outfit.articles().iter().map(|id| Some(id.as_str())).collect();
-            slots[1] = None;
-            json!({"customer": outfit.customer.as_str(), "outfit": slots, "method": "none", "k": 20, "filters": filters})
-        });
-        let answer = service.ask_ok("/complete/batch", &json!({"items": asked.collect::<Vec<_>>()})).await;
-        let suggestions = answer["items"].as_array().unwrap().iter().flat_map(|item| {
-            item["blanks"][0]["suggestions"].as_array().unwrap().iter().map(|one| &one["article"]["id"])
-        });
-        assert_eq!(suggestions.map(|id| id.as_str().unwrap()).collect::<Vec<_>>(), articles, "{flags:?}");
+        let asked: Vec<Value> = outfits
+            .iter()
+            .map(|outfit| {
+                json!({"customer": outfit.customer.as_str(), "outfit": with_blank(outfit), "method": "none", "k": 20,
+                       "filters": filters})
+            })
+            .collect();
+        let answer = service.ask_ok("/complete/batch", json!({"items": asked})).await;
+        let items = answer["items"].as_array().unwrap().iter();
+        let suggestions = items.flat_map(|item| ids(&item["blanks"][0]["suggestions"]));
+        assert_eq!(suggestions.collect::<Vec<_>>(), articles, "{flags:?}");
         answers.push(articles);
     }
     assert!(answers[0] != answers[1] && answers[0] != answers[2]);
-    let both = Parts::new();
-    both.put("part-0.jsonl", &[json!({"customer": "c-014871", "articles": ["a-01317", null]})]);
-    let refused = both.run(&db, &["--store", "Bern", "--allow-out-of-stock"]).await;
-    assert!(stderr(&refused).contains("cannot be used with"), "{}", stderr(&refused));
 }
 
 #[apply(on_sqlite)]
@@ -246,31 +201,28 @@ async fn bad_rows_are_reported_and_can_be_skipped(Demo(service): Demo, db: TestD
     ];
     parts.put("part-0.jsonl", &rows);
     parts.put("part-1.jsonl", &[good]);
-    let output = parts.run(&db, &["--k", "2"]).await;
-    assert_eq!(output.status.code(), Some(1));
-    let told = stderr(&output);
-    for line in [
-        "part-0.jsonl, row 2: customer nobody is unknown, and the row has no features",
-        "part-0.jsonl, row 3: slot 0: there is no article a-1",
-        "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
-        "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; all are filled",
-        "part-0.jsonl: not written. Fix the 4 bad rows, or use --skip-bad",
-        "part-1.jsonl: 1 outfits, 2 suggestions, in ",
-        "note: ",
-    ] {
-        assert!(told.contains(line), "{line} in {told}");
-    }
+    let said = refused(parts.command(&db, &["--k", "2"])).await;
+    assert_says(
+        &said,
+        &[
+            "part-0.jsonl, row 2: customer nobody is unknown, and the row has no features",
+            "part-0.jsonl, row 3: slot 0: there is no article a-1",
+            "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
+            "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; all are filled",
+            "part-0.jsonl: not written. Fix the 4 bad rows, or use --skip-bad",
+            "part-1.jsonl: 1 outfits, 2 suggestions, in ",
+            "note: ",
+        ],
+    );
     assert_eq!(parts.written(), ["part-1.jsonl"], "the others are not held up");
-    let told = parts.done(&db, &["--k", "2", "--skip-bad"]).await;
-    assert!(told.contains("part-0.jsonl: 1 outfits, 2 suggestions, 4 bad rows skipped, in "), "{told}");
+    let said = parts.done(&db, &["--k", "2", "--skip-bad"]).await;
+    assert_says(&said, &["part-0.jsonl: 1 outfits, 2 suggestions, 4 bad rows skipped, in "]);
     assert_eq!(parts.read("part-0.jsonl").len(), 2);
     // A part that cannot be read does not hold up the others either.
-    fs::write(parts.input.path().join("part-2.parquet"), "PAR1").unwrap();
+    file(&parts.input, "part-2.parquet", "PAR1");
     parts.put("part-3.jsonl", &rows[..1]);
-    let output = parts.run(&db, &["--k", "2", "--skip-bad"]).await;
-    assert_eq!(output.status.code(), Some(1));
-    let told = stderr(&output);
-    assert!(told.contains("part-2.parquet: not written: "), "{told}");
+    let said = refused(parts.command(&db, &["--k", "2", "--skip-bad"])).await;
+    assert_says(&said, &["part-2.parquet: not written: "]);
     assert_eq!(parts.written(), ["part-0.jsonl", "part-1.jsonl", "part-3.jsonl"]);
     service.stop().await;
 }
@@ -278,14 +230,9 @@ async fn bad_rows_are_reported_and_can_be_skipped(Demo(service): Demo, db: TestD
 #[apply(on_sqlite)]
 async fn a_killed_run_resumes(Demo(service): Demo, db: TestDatabase) {
     let (whole, killed) = (Parts::new(), Parts::new());
-    let outfits: Vec<Value> = rows::<Outfit>()
-        .iter()
-        .take(150)
-        .map(|outfit| {
-            let articles: Vec<&str> = outfit.articles().iter().skip(1).map(ArticleId::as_str).collect();
-            json!({"customer": outfit.customer.as_str(), "articles": articles})
-        })
-        .collect();
+    let open =
+        |outfit: &Outfit| json!({"customer": outfit.customer.as_str(), "articles": with_blank(outfit)});
+    let outfits: Vec<Value> = rows::<Outfit>().iter().take(150).map(open).collect();
     let names: Vec<String> = (0..6).map(|number| format!("part-{number:05}.jsonl")).collect();
     for name in &names {
         whole.put(name, &outfits);
@@ -320,11 +267,8 @@ async fn a_killed_run_resumes(Demo(service): Demo, db: TestDatabase) {
         let (one, other) = (whole.read(name), killed.read(name));
         assert_eq!(one.len(), 10 * outfits.len());
         assert!(one.keys().eq(other.keys()));
-        for ((a, one), (b, other)) in
-            one.values().map(|(a, _, p)| (a, p)).zip(other.values().map(|(a, _, p)| (a, p)))
-        {
-            assert_eq!(a, b);
-            assert!((one - other).abs() < 1e-5, "{one} {other}");
+        for ((one, _, share), (other, _, again)) in one.values().zip(other.values()) {
+            assert!(one == other && (share - again).abs() < 1e-5, "{name}: {one} {other} {share} {again}");
         }
     }
     service.stop().await;
@@ -350,20 +294,10 @@ async fn files_replace_the_database(db: TestDatabase) {
     let three: Vec<String> = three.map(|row: Value| format!("{};{}\n", row["id"], row["type"])).collect();
     let articles = few.output.path().join(".articles.csv");
     fs::write(&articles, format!("Artikelnummer;Warengruppe\n{}", three.concat())).unwrap();
-    few.put(
-        "part-0.jsonl",
-        &[json!({"customer": "x", "articles": ["a-00315", null], "features": {"age": 40}})],
-    );
-    let flags = [
-        "--articles",
-        path(&articles),
-        "--allow-no-gos",
-        "--map",
-        "Artikelnummer=id",
-        "--map",
-        "Warengruppe=type",
-    ];
-    few.done(&db, &[&nowhere[..], &flags].concat()).await;
+    let row = json!({"customer": "x", "articles": ["a-00315", null], "features": {"age": 40}});
+    few.put("part-0.jsonl", &[row]);
+    let map = ["--map", "Artikelnummer=id", "--map", "Warengruppe=type"];
+    few.done(&db, &[&nowhere[..], &["--articles", path(&articles), "--allow-no-gos"], &map].concat()).await;
     assert_eq!(few.read("part-0.jsonl").len(), 2);
 }
 
@@ -388,24 +322,17 @@ async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
     let parts = Parts::new();
-    let refused = async |flags: &[&str]| {
-        let output = parts.run(&db, flags).await;
-        assert!(!output.status.success());
-        stderr(&output)
-    };
-    let empty = refused(&[]).await;
-    assert!(
-        empty.contains("contains no parts, which are files that end in .parquet, .jsonl or .ndjson"),
-        "{empty}"
-    );
+    let empty = "contains no parts, which are files that end in .parquet, .jsonl or .ndjson";
+    assert_says(&refused(parts.command(&db, &[])).await, &[empty]);
     parts.put("part-0.jsonl", &[json!({"customer": "c", "articles": ["a"]})]);
-    let told = refused(&["--k", "0"]).await;
-    assert!(told.contains("--k must be from 1 to 250, found 0"), "{told}");
-    let told = refused(&["--min-price", "5", "--max-price", "3", "--skip-bad"]).await;
-    assert!(told.contains("--min-price 5 is above --max-price 3"), "{told}");
-    let told = refused(&["--share", "2/2"]).await;
-    assert!(told.contains("a share is INDEX/COUNT with an index from 0, as in 0/4"), "{told}");
-    let told = refused(&["--method", "gs-u"]).await;
-    assert!(told.contains("has no method gs-u"), "{told}");
+    for (flags, code, said) in [
+        (&["--k", "0"][..], 1, "--k must be from 1 to 250, found 0"),
+        (&["--min-price", "5", "--max-price", "3", "--skip-bad"], 1, "--min-price 5 is above --max-price 3"),
+        (&["--share", "2/2"], 2, "a share is INDEX/COUNT with an index from 0, as in 0/4"),
+        (&["--method", "gs-u"], 1, "has no method gs-u"),
+        (&["--store", "Bern", "--allow-out-of-stock"], 2, "cannot be used with"),
+    ] {
+        assert_says(&ended(parts.command(&db, flags), code).await, &[said]);
+    }
     assert!(parts.written().is_empty());
 }

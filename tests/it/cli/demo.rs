@@ -2,9 +2,10 @@
 
 use std::{fs, path::Path, process::Command};
 
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::json;
 
-use super::{REQUIRE_KEY, atelier, path, run, serve::Served, stderr, write_tables};
+use super::{REQUIRE_KEY, assert_says, atelier, ended, path, printed, refused, serve::Served, write_tables};
 use crate::{
     harness::{TestDatabase, apply, contract, on_sqlite},
     web::models,
@@ -22,53 +23,32 @@ fn without_database(home: &Path, arguments: &[&str]) -> Command {
 async fn the_demo_has_a_database_of_its_own(_: TestDatabase) {
     let home = tempfile::tempdir().unwrap();
     for (verb, status) in [("serve", 201), ("demo", 200)] {
-        let command = without_database(home.path(), &[verb, "--address", "127.0.0.1:0"]);
-        let served = Served::launch(command, home.path()).await;
+        let served = Served::launch(without_database(home.path(), &[verb, "--address", "127.0.0.1:0"])).await;
         assert!(home.path().join("atelier/atelier-demo.db").exists());
-        assert!(served.get("readyz").await.contains("\"demo\":true"));
-        let http = reqwest::Client::new();
-        let article =
-            http.put(format!("{}articles/new", served.url)).header("content-type", "application/json");
-        let answer = article.body("{\"type\": \"coat\"}").send().await.unwrap();
-        assert_eq!(answer.status(), status, "it keeps what it was told");
-        let line = "{\"id\": \"c-ID\", \"features\": {}}\n";
-        let stream: String = (0..2001).map(|number| line.replace("ID", &format!("new-{number}"))).collect();
-        let bulk =
-            http.post(format!("{}customers/bulk", served.url)).header("content-type", "application/x-ndjson");
-        assert_eq!(bulk.body(stream).send().await.unwrap().status(), 403);
-        let welcome = reqwest::get(&served.link).await.unwrap().text().await.unwrap();
-        assert!(
-            welcome.contains("Welcome, admin") && welcome.contains("nothing here is private"),
-            "{welcome}"
-        );
-        let output = run(without_database(home.path(), &["sign-in-link"])).await;
-        assert!(String::from_utf8(output.stdout).unwrap().contains(&served.url));
+        assert_says(&served.get("readyz").await, &["\"demo\":true"]);
+        // It keeps what it was told.
+        served.call(Method::PUT, "articles/new").json(json!({"type": "coat"})).is(status).await;
+        let stream: String =
+            (0..2001).map(|number| format!("{{\"id\": \"c-new-{number}\", \"features\": {{}}}}\n")).collect();
+        served.call(Method::POST, "customers/bulk").body("application/x-ndjson", stream).is(403).await;
+        assert_says(&served.welcome().await, &["Welcome, admin", "nothing here is private"]);
+        assert_says(&printed(without_database(home.path(), &["sign-in-link"])).await, &[&served.url]);
         let log = served.stop().await;
-        let first = log.lines().next().unwrap();
-        assert!(
-            first.contains("Demo: nothing here is private. Start a shop with `atelier --database"),
-            "{log}"
-        );
+        let said = "Demo: nothing here is private. Start a shop with `atelier --database";
+        assert_says(log.lines().next().unwrap(), &[said]);
     }
 }
 
 #[apply(on_sqlite)]
 async fn the_demo_is_for_this_machine_only(_: TestDatabase) {
     let home = tempfile::tempdir().unwrap();
-    let output = run(without_database(home.path(), &["--address", "0.0.0.0:0"])).await;
-    assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(
-        said.contains("server.address (--address): the demo listens on loopback addresses only"),
-        "{said}"
-    );
-    assert!(said.contains("`atelier --database sqlite:shop.db --address 0.0.0.0:0`"), "{said}");
+    let said = refused(without_database(home.path(), &["--address", "0.0.0.0:0"])).await;
+    let loopback = "server.address (--address): the demo listens on loopback addresses only";
+    assert_says(&said, &[loopback, "`atelier --database sqlite:shop.db --address 0.0.0.0:0`"]);
     for variable in ["DATABASE_URL", "ATELIER__DATABASE__URL"] {
         let mut command = without_database(home.path(), &["--address", "127.0.0.1:0"]);
         command.env(variable, "");
-        let output = run(command).await;
-        assert_eq!(output.status.code(), Some(1));
-        assert!(stderr(&output).contains(&format!("database.url is from {variable}")), "{}", stderr(&output));
+        assert_says(&refused(command).await, &[&format!("database.url is from {variable}")]);
     }
     assert!(!home.path().join("atelier").exists());
 }
@@ -81,47 +61,41 @@ async fn other_verbs_need_a_database(_: TestDatabase) {
         &["export", "out"],
         &["key", "create", "--label", "shop", "--scope", "complete"],
     ] {
-        let output = run(without_database(home.path(), arguments)).await;
-        assert_eq!(output.status.code(), Some(2));
+        let said = ended(without_database(home.path(), arguments), 2).await;
         let command = format!("atelier --database sqlite:shop.db {}", arguments.join(" "));
-        assert_eq!(stderr(&output), format!("atelier: no database is named; run `{command}`\n"));
+        assert_eq!(said, format!("atelier: no database is named; run `{command}`\n"));
     }
 }
 
 /// As `docker run … atelier demo` does, where `DATABASE_URL` names a file of the volume.
 #[apply(contract)]
 async fn demo_serves_the_demo_world_and_prints_a_key_once(db: TestDatabase) {
-    let folder = tempfile::tempdir().unwrap();
     let start = || {
         let mut command = atelier(&db, &["demo", "--address", "127.0.0.1:0", "--models", path(&models())]);
         command.env_remove(REQUIRE_KEY);
-        Served::launch(command, folder.path())
+        Served::launch(command)
     };
     let mut served = start().await;
     let line = served.next_line();
     let key = line.trim_end().strip_prefix("API key for programs, shown only now: ").expect(&line);
-    let http = reqwest::Client::new();
-    let ask = async |served: &Served, path: &str| {
-        http.get(format!("{}{path}", served.url)).bearer_auth(key).send().await.unwrap()
-    };
-    let outfit = "{\"customer\": \"c-014871\", \"outfit\": [\"a-00315\", \"a-01317\", null], \"k\": 1}";
+    let outfit = json!({"customer": "c-014871", "outfit": ["a-00315", "a-01317", null], "k": 1});
     for (key, status) in [(key, 200), ("", 401)] {
-        let request = http.post(format!("{}complete", served.url)).bearer_auth(key);
-        let answer = request.header("content-type", "application/json").body(outfit).send().await.unwrap();
-        assert_eq!(answer.status(), status, "{}", answer.text().await.unwrap());
+        served.call(Method::POST, "complete").key(key).json(&outfit).is(status).await;
     }
-    assert_eq!(ask(&served, "readyz").await.json::<Value>().await.unwrap()["demo"], false);
-    assert_eq!(ask(&served, "articles/a-00315").await.status(), 200);
-    assert_eq!(ask(&served, "feeds").await.status(), 403, "an admin signs in, or makes another key");
-    let welcome = reqwest::get(&served.link).await.unwrap().text().await.unwrap();
-    assert!(welcome.contains("Welcome, admin"), "{welcome}");
+    let ask = |served: &Served, path: &str| served.call(Method::GET, path).key(key);
+    assert_eq!(ask(&served, "readyz").ok().await["demo"], false);
+    ask(&served, "articles/a-00315").ok().await;
+    // An admin signs in, or makes another key.
+    ask(&served, "feeds").is(403).await;
+    assert_says(&served.welcome().await, &["Welcome, admin"]);
     served.stop().await;
     let mut served = start().await;
-    assert_eq!(ask(&served, "articles/a-00315").await.status(), 200, "the key stays");
+    // The key stays.
+    ask(&served, "articles/a-00315").ok().await;
     served.signal("TERM");
     assert_eq!(served.next_line(), "", "nothing follows the address");
-    let log = served.stop().await;
-    assert!(log.contains("the database has articles: they are served, and no API key is made"), "{log}");
+    let said = "the database has articles: they are served, and no API key is made";
+    assert_says(&served.stop().await, &[said]);
 }
 
 #[apply(on_sqlite)]
@@ -129,10 +103,8 @@ async fn demo_without_a_demo_world_says_so(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["demo", "--address", "127.0.0.1:0"]);
     command.current_dir(folder.path());
-    let output = run(command).await;
-    assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(said.contains("was not filled: it has customers, or models/demo has no demo world"), "{said}");
+    let said = "was not filled: it has customers, or models/demo has no demo world";
+    assert_says(&refused(command).await, &[said]);
 }
 
 #[apply(on_sqlite)]
@@ -145,12 +117,11 @@ async fn bad_rows_of_a_release_are_left_out(db: TestDatabase) {
     let lines = fs::read_to_string(&articles).unwrap();
     let bad = "{\"id\":\"coat-1\",\"type\":\"coat\",\"price\":\"ask us\"}\n";
     fs::write(&articles, lines + bad).unwrap();
-    let served = Served::launch(atelier(&db, &["demo", "--address", "127.0.0.1:0"]), folder.path()).await;
-    let log = served.stop().await;
-    for part in ["left out: ", "articles.jsonl, line 21: ", "a price is a number", "(article \\\"coat-1\\\")"]
-    {
-        assert!(log.contains(part), "{part} is not in {log}");
-    }
+    let mut command = atelier(&db, &["demo", "--address", "127.0.0.1:0"]);
+    command.current_dir(folder.path());
+    let log = Served::launch(command).await.stop().await;
+    let article = "(article \\\"coat-1\\\")";
+    assert_says(&log, &["left out: ", "articles.jsonl, line 21: ", "a price is a number", article]);
     let store = db.open().await;
     assert_eq!((store.articles().count().await, store.outfits().count().await), (Ok(20), Ok(31)));
 }

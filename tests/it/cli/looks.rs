@@ -4,13 +4,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     path::Path,
-    process::Output,
+    process::Command,
 };
 
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 
-use super::{atelier, fill, path, run, stderr};
+use super::{assert_says, atelier, done, file, fill, path, refused};
 use crate::{
     harness::{TestDatabase, apply, contract, on_sqlite},
     web::{Service, models},
@@ -22,22 +22,19 @@ const CSV: &str = "look;article;position;title;tags;state;when\n\
     autumn;a-00134;1;;;;\nautumn;a-01243;2;;;;\nautumn;a-00568;3;;;;\n\
     pair;a-00134;1;Pair;;published;\npair;a-00568;2;;;;\n";
 
-async fn import(db: &TestDatabase, file: &Path, flags: &[&str]) -> Output {
-    run(atelier(db, &[&["import", "--looks", path(file)], flags].concat())).await
+fn import(db: &TestDatabase, file: &Path, flags: &[&str]) -> Command {
+    atelier(db, &[&["import", "--looks", path(file)], flags].concat())
 }
 
 #[apply(contract)]
 async fn looks_are_imported_and_exported(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("lookbook.csv");
-    fs::write(&file, CSV).unwrap();
-    let output = import(&db, &file, &["--delimiter", ";"]).await;
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert!(stderr(&output).contains("looks: 2 new, 0 changed, 0 unchanged"), "{}", stderr(&output));
+    let looks = file(&folder, "lookbook.csv", CSV);
+    let said = done(import(&db, &looks, &["--delimiter", ";"])).await;
+    assert_says(&said, &["looks: 2 new, 0 changed, 0 unchanged"]);
     for format in ["jsonl", "csv", "parquet"] {
         let back = tempfile::tempdir().unwrap();
-        let exported = run(atelier(&db, &["export", path(back.path()), "--format", format])).await;
-        assert!(exported.status.success(), "{}", stderr(&exported));
+        done(atelier(&db, &["export", path(back.path()), "--format", format])).await;
         if format == "jsonl" {
             let text = fs::read_to_string(back.path().join("looks.jsonl")).unwrap();
             let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
@@ -45,45 +42,25 @@ async fn looks_are_imported_and_exported(db: TestDatabase) {
             assert_eq!((&first["look"], &first["articles"]), (&json!("autumn"), &articles));
             assert_eq!(first["when"], json!({"features": {"gender": ["female"]}}));
         }
-        let again = run(atelier(&db, &["import", path(back.path())])).await;
-        assert!(
-            stderr(&again).contains("looks: 0 new, 0 changed, 2 unchanged"),
-            "{format}: {}",
-            stderr(&again)
-        );
+        let again = done(atelier(&db, &["import", path(back.path())])).await;
+        assert_says(&again, &["looks: 0 new, 0 changed, 2 unchanged"]);
     }
     // A look that is too long stops all tables.
-    let articles = folder.path().join("articles.csv");
-    fs::write(&articles, "id,type\na-1,coat\n").unwrap();
-    fs::write(&file, format!("look,articles,note\nlong,a|b,{}\n", "x".repeat(1100))).unwrap();
+    let articles = file(&folder, "articles.csv", "id,type\na-1,coat\n");
+    fs::write(&looks, format!("look,articles,note\nlong,a|b,{}\n", "x".repeat(1100))).unwrap();
     let flags = ["--articles", path(&articles), "--set", "limits.row_bytes=1024"];
-    let refused = import(&db, &file, &flags).await;
-    assert!(
-        !refused.status.success() && stderr(&refused).contains("limits.row_bytes"),
-        "{}",
-        stderr(&refused)
-    );
-    let store = db.open().await;
-    let id = atelier_core::domain::ArticleId::new("a-1").unwrap();
-    assert_eq!(store.articles().get(&id).await.unwrap(), None, "nothing is half imported");
-    store.close().await;
+    assert_says(&refused(import(&db, &looks, &flags)).await, &["limits.row_bytes"]);
+    assert_eq!(db.open().await.articles().count().await, Ok(0), "nothing is half imported");
     // All or none, unless bad looks are skipped.
-    fs::write(&file, "look,articles\nnew,a|b\nlonely,a\n").unwrap();
-    let refused = import(&db, &file, &[]).await;
-    assert!(!refused.status.success());
-    let said = stderr(&refused);
-    assert!(
-        said.contains("row 3: look \"lonely\": articles: a look has 2 to 12 articles, found 1"),
-        "{said}"
-    );
+    fs::write(&looks, "look,articles\nnew,a|b\nlonely,a\n").unwrap();
+    let bad = "row 3: look \"lonely\": articles: a look has 2 to 12 articles, found 1";
+    assert_says(&refused(import(&db, &looks, &[])).await, &[bad]);
     let store = db.open().await;
     assert_eq!(store.looks().list().await.unwrap().len(), 2, "nothing was imported");
-    let skipped = import(&db, &file, &["--skip-bad"]).await;
-    assert!(stderr(&skipped).contains("looks: 1 new"), "{}", stderr(&skipped));
+    assert_says(&done(import(&db, &looks, &["--skip-bad"])).await, &["looks: 1 new"]);
     let entries = store.audit().list(None, 9).await.unwrap();
     let imports = entries.iter().filter(|entry| entry.action == "look.import").count();
     assert_eq!(imports, 2, "what changed nothing has no entry");
-    store.close().await;
 }
 
 /// An imported look is shown by two replicas, and with another article when one is sold out.
@@ -93,33 +70,23 @@ async fn an_imported_look_is_served_on_every_replica(db: TestDatabase) {
     let replica = Service::start(&db).await;
     replica.serve_demo().await;
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("looks.csv");
-    fs::write(&file, CSV).unwrap();
-    assert!(import(&db, &file, &[]).await.status.success());
+    done(import(&db, &file(&folder, "looks.csv", CSV), &[])).await;
     let shown = async |service: &Service| -> Value {
         service.releases.refresh().await.unwrap();
-        service.json("/articles/a-01243/looks?customer=c-000867&n=1").await["looks"][0].clone()
+        service.json("/articles/a-01243/looks?customer=c-000867&n=1").await["looks"][0].take()
     };
     for service in [&service, &replica] {
         let look = shown(service).await;
         assert_eq!((&look["look"], &look["title"]), (&json!("autumn"), &json!("Autumn office")), "{look}");
-        assert!(
-            look["articles"].as_array().unwrap().iter().all(|piece| piece.get("replaces").is_none()),
-            "{look}"
-        );
+        let mut pieces = look["articles"].as_array().unwrap().iter();
+        assert!(pieces.all(|piece| piece.get("replaces").is_none()), "{look}");
     }
-    let sold_out = service.http.patch(format!("{}/articles/a-00568", service.url));
-    assert_eq!(sold_out.json(&json!({"in_stock": false})).send().await.unwrap().status(), 200);
-    let found: Vec<Value> = [shown(&service).await, shown(&replica).await].into();
-    for look in &found {
-        let piece = &look["articles"][2];
-        assert_eq!(
-            (&piece["replaces"], &piece["article"]["type"]),
-            (&json!("a-00568"), &json!("trousers")),
-            "{look}"
-        );
-    }
-    assert_eq!(found[0]["articles"], found[1]["articles"], "replicas agree");
+    service.patch("/articles/a-00568", json!({"in_stock": false})).is(200).await;
+    let (look, same) = (shown(&service).await, shown(&replica).await);
+    let piece = &look["articles"][2];
+    let expected = (&json!("a-00568"), &json!("trousers"));
+    assert_eq!((&piece["replaces"], &piece["article"]["type"]), expected, "{look}");
+    assert_eq!(look["articles"], same["articles"], "replicas agree");
 }
 
 #[apply(on_sqlite)]
@@ -129,26 +96,20 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     // Twelve articles are enough.
     let (articles, now) = (store.articles(), std::time::SystemTime::now().into());
     let all: Vec<_> = crate::web::rows::<atelier_core::domain::Article>();
-    for article in
-        all.iter().filter(|article| article.id.as_str() >= "a-00009" && !CSV.contains(article.id.as_str()))
-    {
+    let others = all.iter().filter(|one| one.id.as_str() >= "a-00009" && !CSV.contains(one.id.as_str()));
+    for article in others {
         articles.delete(&article.id, now).await.unwrap();
     }
     store.close().await;
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("looks.csv");
-    fs::write(&file, CSV).unwrap();
-    assert!(import(&db, &file, &[]).await.status.success());
+    done(import(&db, &file(&folder, "looks.csv", CSV), &[])).await;
     let write = async |output: &Path, flags: &[&str]| {
         let mut command = atelier(&db, &["looks", "--output", path(output), "--part", "5", "--n", "2"]);
         command.args(["--models", path(&models()), "--device", "cpu"]).args(flags);
-        let output = run(command).await;
-        assert!(output.status.success(), "{}", stderr(&output));
-        stderr(&output)
+        done(command).await
     };
     let output = tempfile::tempdir().unwrap();
-    let said = write(output.path(), &["--share", "0/2"]).await;
-    assert!(said.contains("of 5 articles"), "{said}");
+    assert_says(&write(output.path(), &["--share", "0/2"]).await, &["of 5 articles"]);
     write(output.path(), &["--share", "1/2"]).await;
     assert!(write(output.path(), &[]).await.contains("already exists"));
     let mut by_article: BTreeMap<String, Vec<Value>> = BTreeMap::new();

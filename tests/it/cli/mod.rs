@@ -22,12 +22,16 @@ pub mod traces;
 use std::{
     fmt::Write,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
-use crate::harness::TestDatabase;
+use atelier_core::domain::Schema;
+use atelier_files::{Format, Table, TableColumns, Writer};
+use tempfile::TempDir;
+
 pub use crate::web::fill;
+use crate::{harness::TestDatabase, web::models};
 
 pub const REQUIRE_KEY: &str = "ATELIER__ACCESS__REQUIRE_KEY";
 
@@ -39,6 +43,18 @@ pub fn atelier(db: &TestDatabase, arguments: &[&str]) -> Command {
     command
 }
 
+/// Its service, on a free port.
+pub fn serve(db: &TestDatabase, flags: &[&str]) -> Command {
+    atelier(db, &[&["serve", "--address", "127.0.0.1:0"], flags].concat())
+}
+
+/// The same with the demo release.
+pub fn serve_demo(db: &TestDatabase, flags: &[&str]) -> Command {
+    let mut command = serve(db, flags);
+    command.arg("--models").arg(models()).args(["--device", "cpu"]);
+    command
+}
+
 pub async fn run(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
@@ -47,44 +63,109 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// What it says on stderr if it ends well, as it must.
+pub async fn done(command: Command) -> String {
+    ended(command, 0).await
+}
+
+/// What it says on stderr if it refuses, as it must.
+pub async fn refused(command: Command) -> String {
+    ended(command, 1).await
+}
+
+/// What it says on stderr if it ends with this code, as it must.
+pub async fn ended(command: Command, code: i32) -> String {
+    stderr(&run_to(command, code).await)
+}
+
+async fn run_to(command: Command, code: i32) -> Output {
+    let words = format!("{command:?}");
+    let output = run(command).await;
+    assert_eq!(output.status.code(), Some(code), "{words}: {}", stderr(&output));
+    output
+}
+
+/// What it prints on stdout if it ends well, as it must.
+pub async fn printed(command: Command) -> String {
+    String::from_utf8(run_to(command, 0).await.stdout).unwrap()
+}
+
+#[track_caller]
+pub fn assert_says(said: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(said.contains(part), "{part:?} is not in: {said}");
+    }
+}
+
 pub fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// A file with this text.
+pub fn file(folder: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// A Parquet file with these rows.
+pub fn write_parquet<T: Table>(path: &Path, rows: &[T]) {
+    let mut columns = TableColumns::new(&Schema::default_schema());
+    rows.iter().for_each(|row| columns.include(row));
+    let mut writer = Writer::create(path, Format::Parquet, &columns).unwrap();
+    rows.iter().for_each(|row| writer.write(row).unwrap());
+    writer.finish().unwrap();
+}
+
+/// A folder of releases with a copy of the demo's, and that release's own folder.
+pub fn copy_demo() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path().join("demo");
+    fs::create_dir(&release).unwrap();
+    for entry in fs::read_dir(models().join("demo")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, release.join(path.file_name().unwrap())).unwrap();
+    }
+    (folder, release)
+}
+
 /// Writes three small tables in canonical form, with one more outfit than customers.
 pub fn write_tables(folder: &Path, customers: usize) {
-    let mut articles = String::new();
-    for number in 0..20 {
-        let kind = ["coat", "boot", "scarf", "jeans"][number % 4];
+    let (mut articles, mut rows, mut outfits) = (String::new(), String::new(), String::new());
+    for n in 0..20 {
+        let kind = ["coat", "boot", "scarf", "jeans"][n % 4];
+        let (in_stock, price) = (n % 3 == 0, n + 10);
         writeln!(
             articles,
-            "{{\"id\":\"a-{number:02}\",\"type\":\"{kind}\",\"brand\":\"Fjell & Söhne\",\"in_stock\":{},\"price\":{}.95,\"sizes\":[\"S\",\"M\"]}}",
-            number % 3 == 0,
-            number + 10
+            r#"{{"id":"a-{n:02}","type":"{kind}","brand":"Fjell & Söhne","in_stock":{in_stock},"price":{price}.95,"sizes":["S","M"]}}"#
         )
         .unwrap();
     }
-    let mut rows = String::new();
-    let mut outfits = String::new();
-    for number in 0..customers {
+    for n in 0..customers {
+        let (age, last, split) = (18 + n % 60, 3 + n % 17, if n % 5 == 0 { "validation" } else { "train" });
         writeln!(
             rows,
-            "{{\"id\":\"c-{number:05}\",\"features\":{{\"age\":{},\"gender\":\"female\",\"preferred_colours\":[\"grey\"],\"shoe_size\":\"38\"}}}}",
-            18 + number % 60
+            r#"{{"id":"c-{n:05}","features":{{"age":{age},"gender":"female","preferred_colours":["grey"],"shoe_size":"38"}}}}"#
         )
         .unwrap();
         writeln!(
             outfits,
-            "{{\"customer\":\"c-{number:05}\",\"articles\":[\"a-00\",\"a-01\",\"a-02\",\"a-{:02}\"],\"split\":\"{}\",\"features\":{{\"occasion\":\"office\"}}}}",
-            3 + number % 17,
-            if number % 5 == 0 { "validation" } else { "train" }
+            r#"{{"customer":"c-{n:05}","articles":["a-00","a-01","a-02","a-{last:02}"],"split":"{split}","features":{{"occasion":"office"}}}}"#
         )
         .unwrap();
     }
     // A stylist may save the same outfit twice.
     let again = outfits.lines().next().unwrap_or_default().replace("validation", "train");
     writeln!(outfits, "{again}").unwrap();
-    fs::write(folder.join("articles.jsonl"), articles).unwrap();
-    fs::write(folder.join("customers.jsonl"), rows).unwrap();
-    fs::write(folder.join("outfits.jsonl"), outfits).unwrap();
+    for (name, text) in [("articles", articles), ("customers", rows), ("outfits", outfits)] {
+        fs::write(folder.join(format!("{name}.jsonl")), text).unwrap();
+    }
+}
+
+/// Imports such tables.
+pub async fn import_tables(db: &TestDatabase, customers: usize) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), customers);
+    done(atelier(db, &["import", path(folder.path())])).await;
+    folder
 }

@@ -14,7 +14,7 @@ use std::{
 use atelier::config::Cache;
 use atelier_engine::onnx_runtime::VERSION;
 
-use super::{atelier, path, run, serve::Served, stderr};
+use super::{assert_says, atelier, path, refused, serve::Served};
 use crate::{
     harness::{
         TestDatabase, apply, on_sqlite, tools,
@@ -31,12 +31,12 @@ async fn cached_library() -> PathBuf {
 #[apply(on_sqlite)]
 #[needs(tools::strace)]
 async fn sends_and_stores_nothing_unasked(db: TestDatabase) {
-    let (watched, folder) = (Watched::new(), tempfile::tempdir().unwrap());
+    let watched = Watched::new();
     let mut command = watched.command(env!("CARGO_BIN_EXE_atelier"), &cached_library().await);
     command.args(["--database", &db.url, "serve", "--address", "127.0.0.1:0", "--device", "cpu"]);
     command.args(["--models", path(&models())]).env_remove("DATABASE_URL");
-    let served = Served::launch(command, folder.path()).await;
-    assert!(served.get("readyz").await.contains("\"release\":\"demo\""));
+    let served = Served::launch(command).await;
+    assert_says(&served.get("readyz").await, &["\"release\":\"demo\""]);
     let process = served.id();
     served.stop().await;
     tokio::task::spawn_blocking(move || watched.assert_silent(process)).await.unwrap();
@@ -60,12 +60,11 @@ fn with_index(db: &TestDatabase, cache: &Path) -> (Command, mpsc::Receiver<Strin
     });
     let mut command = atelier(db, &["serve", "--address", "127.0.0.1:0"]);
     command.env("ATELIER__CACHE__FOLDER", cache).env_remove("ORT_DYLIB_PATH");
-    command
-        .env("PIP_INDEX_URL", index)
-        .env("PIP_NO_CACHE_DIR", "1")
-        .env("PIP_NO_PROXY", "*")
-        .env("NO_PROXY", "*");
-    command.env_remove("PIP_FIND_LINKS").env_remove("PIP_EXTRA_INDEX_URL").env_remove("PIP_NO_INDEX");
+    command.env("PIP_INDEX_URL", index).env("PIP_NO_CACHE_DIR", "1");
+    command.env("PIP_NO_PROXY", "*").env("NO_PROXY", "*");
+    for name in ["PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"] {
+        command.env_remove(name);
+    }
     (command, requests)
 }
 
@@ -78,14 +77,9 @@ async fn pip_runs_no_module_from_elsewhere(db: TestDatabase) {
         fs::write(folder.path().join(format!("{module}.py")), mark).unwrap();
         let (mut command, requests) = with_index(&db, cache.path());
         command.current_dir(folder.path()).env("PYTHONPATH", folder.path());
-        let output = run(command).await;
+        let said = refused(command).await;
         assert!(!folder.path().join("ran").exists(), "{module}.py of the working folder ran");
-        assert_eq!(output.status.code(), Some(1));
-        let stderr = stderr(&output);
-        assert!(
-            stderr.contains("missing or damaged in the cache") && stderr.contains("pip failed: "),
-            "{stderr}"
-        );
+        assert_says(&said, &["missing or damaged in the cache", "pip failed: "]);
         let request = requests.try_recv().expect("pip asks the index of its settings");
         assert!(request.starts_with("GET /shop/simple/onnxruntime/ "), "{request}");
     }
@@ -105,15 +99,9 @@ async fn a_damaged_library_is_not_loaded(db: TestDatabase) {
     fs::write(&damaged, bytes).unwrap();
     let (mut command, _requests) = with_index(&db, cache.path());
     command.current_dir(cache.path());
-    let output = run(command).await;
-    assert_eq!(output.status.code(), Some(1));
-    let stderr = stderr(&output);
-    let file = damaged.display();
-    assert!(stderr.contains(&format!("the file there is damaged: the SHA-256 of {file} is ")), "{stderr}");
-    assert!(
-        stderr.contains("missing or damaged in the cache") && stderr.contains("pip failed: "),
-        "{stderr}"
-    );
+    let said = refused(command).await;
+    let digest = format!("the file there is damaged: the SHA-256 of {} is ", damaged.display());
+    assert_says(&said, &[&digest, "missing or damaged in the cache", "pip failed: "]);
 }
 
 /// As a wheel and the package for Debian install it: nothing is fetched, and the demo's release is there.
@@ -137,8 +125,8 @@ async fn a_package_brings_library_and_release(_: TestDatabase) {
         command.args(["serve", "--address", "127.0.0.1:0"]).current_dir(&home);
         command.env("XDG_DATA_HOME", &home).env("ATELIER__CACHE__FOLDER", home.join("cache"));
         command.env_remove("ORT_DYLIB_PATH").env_remove("DATABASE_URL");
-        let served = Served::launch(command, &home).await;
-        assert!(served.get("readyz").await.contains("\"release\":\"demo\""));
+        let served = Served::launch(command).await;
+        assert_says(&served.get("readyz").await, &["\"release\":\"demo\""]);
         served.stop().await;
         assert!(!home.join("cache").exists(), "the library was fetched although the package has it");
     }

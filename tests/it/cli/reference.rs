@@ -4,7 +4,7 @@ use std::{env, fmt::Write, fs, path::Path, process::Command, time::SystemTime};
 
 use serde_json::json;
 
-use super::run;
+use super::printed;
 use crate::{
     harness::{TestDatabase, apply, on_sqlite},
     web::Service,
@@ -20,7 +20,7 @@ async fn the_reference_is_what_the_program_says(db: TestDatabase) {
     while let Some(verb) = verbs.pop() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
         command.args(&verb).arg("--help").env("COLUMNS", "100");
-        let help = String::from_utf8(run(command).await.stdout).unwrap();
+        let help = printed(command).await;
         let of_help = help.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
         let mut below: Vec<Vec<String>> = of_help
             .into_iter()

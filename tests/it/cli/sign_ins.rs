@@ -9,8 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::{atelier, serve::Served};
-use crate::harness::{TestDatabase, apply, on_sqlite};
+use reqwest::Method;
+
+use super::{assert_says, serve, serve::Served};
+use crate::harness::{Answer, Call, TestDatabase, apply, on_sqlite};
 
 const MEGABYTE: u64 = 1024;
 
@@ -34,10 +36,8 @@ fn sign_in(address: &str, name: &str) -> TcpStream {
 /// Each hash takes 19 MiB. Two run at a time, even if their callers have left.
 #[apply(on_sqlite)]
 async fn callers_who_hang_up_take_no_memory(db: TestDatabase) {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&db, folder.path()).await;
-    let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-    let process = served.id();
+    let served = Served::launch(serve(&db, &[])).await;
+    let (address, process) = (served.address().to_owned(), served.id());
     tokio::task::spawn_blocking(move || {
         let before = status(process, "VmHWM");
         for number in 0..40 {
@@ -64,11 +64,10 @@ const KEY: &str = "atl_5ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec
 /// Those of a link, as it is, and as people mistype or copy it; passwords, keys and sessions.
 #[apply(on_sqlite)]
 async fn secrets_are_in_no_log(db: TestDatabase) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
+    let mut command = serve(&db, &[]);
     command.env("RUST_LOG", "debug,ort=warn,hyper=info");
-    let served = Served::launch(command, folder.path()).await;
-    let secret = served.link.rsplit_once('/').unwrap().1.to_owned();
+    let served = Served::launch(command).await;
+    let secret = served.secret().to_owned();
     for (before, after, status) in [
         ("sign-in/", "", 200),
         ("/sign-in/", "", 404),
@@ -77,19 +76,17 @@ async fn secrets_are_in_no_log(db: TestDatabase) {
         ("Sign-in/", "", 404),
         ("sign-in?next=/", "", 200),
     ] {
-        let answer = reqwest::get(format!("{}{before}{secret}{after}", served.url)).await.unwrap();
-        assert_eq!(answer.status(), status, "{before}…{after}");
+        served.call(Method::GET, &format!("{before}{secret}{after}")).is(status).await;
     }
-    let form = sign_in_by_link(&served.url, &secret, "zebra+in+the+attic").await;
-    assert_eq!(form.status(), 303);
-    let cookie = form.headers()["set-cookie"].to_str().unwrap();
+    let entered = sign_in_by_link(&served).await;
+    let cookie = entered.header("set-cookie");
     let session = cookie.split(['=', ';']).nth(1).unwrap().to_owned();
-    for (name, value) in [("x-api-key", KEY), ("cookie", cookie)] {
-        let articles = format!("{}articles", served.url);
-        reqwest::Client::new().get(articles).header(name, value).send().await.unwrap();
+    let bearer = format!("Bearer {KEY}");
+    for (name, value) in [("x-api-key", KEY), ("authorization", &bearer), ("cookie", cookie)] {
+        served.call(Method::GET, "articles").header(name, value).await;
     }
     let log = served.stop().await;
-    assert!(log.contains("finished processing request"), "{log}");
+    assert_says(&log, &["finished processing request", "\"route\":\"/sign-in/{link}\""]);
     for secret in [&*secret, "zebra", KEY, &session] {
         assert!(!log.contains(secret), "{secret} in {log}");
     }
@@ -97,14 +94,12 @@ async fn secrets_are_in_no_log(db: TestDatabase) {
 
 #[apply(on_sqlite)]
 async fn every_start_prints_a_link_until_an_admin_has_a_password(db: TestDatabase) {
-    let folder = tempfile::tempdir().unwrap();
-    Served::start(&db, folder.path()).await.stop().await;
-    let second = Served::start(&db, folder.path()).await;
-    let secret = second.link.rsplit_once('/').unwrap().1;
-    assert_eq!(sign_in_by_link(&second.url, secret, "zebra+in+the+attic").await.status(), 303);
+    Served::launch(serve(&db, &[])).await.stop().await;
+    let second = Served::launch(serve(&db, &[])).await;
+    sign_in_by_link(&second).await;
     second.stop().await;
-    let mut third = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
-    third.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut third = serve(&db, &[]);
+    third.current_dir(db.folder().unwrap()).stdout(Stdio::piped()).stderr(Stdio::null());
     let printed = tokio::task::spawn_blocking(move || {
         let mut child = third.spawn().unwrap();
         let mut line = String::new();
@@ -120,8 +115,9 @@ async fn every_start_prints_a_link_until_an_admin_has_a_password(db: TestDatabas
     );
 }
 
-async fn sign_in_by_link(url: &str, secret: &str, password: &str) -> reqwest::Response {
-    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let form = browser.post(format!("{url}sign-in/link")).body(format!("link={secret}&password={password}"));
-    form.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
+/// Sets the first password.
+async fn sign_in_by_link(served: &Served) -> Answer {
+    let form = [("link", served.secret()), ("password", "zebra in the attic")];
+    let call = Call(crate::web::browser().post(format!("{}sign-in/link", served.url)));
+    call.form(&form).is(303).await
 }

@@ -1,9 +1,10 @@
 //! Traces: what an OpenTelemetry collector gets, and what happens if it is away.
 
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use reqwest::Method;
 use serde_json::json;
 
-use super::{fill, path, serve::Served};
+use super::{fill, path, serve::Served, serve_demo};
 use crate::harness::{TestDatabase, apply, collector, on_sqlite, tls::Tls, tools};
 
 #[apply(on_sqlite)]
@@ -13,20 +14,14 @@ async fn a_completion_is_sent_in_the_callers_trace(db: TestDatabase) {
     let (url, spans) = collector::start().await;
     fill(&db).await;
     let served = serve(&db, &url, &[]).await;
-    let complete = |headers: [(&'static str, String); 2]| {
-        let body = r#"{"customer":"c-000010","outfit":[null,null,null,null],"method":"gsu"}"#;
-        let mut request = reqwest::Client::new().post(format!("{}complete", served.url)).body(body);
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
-        request.header("content-type", "application/json").send()
+    let complete = || {
+        let body = json!({"customer": "c-000010", "outfit": [null, null, null, null], "method": "gsu"});
+        served.call(Method::POST, "complete").json(body)
     };
     let parent = format!("00-{TRACE}-{CALLER}-01");
-    let answer = complete([("traceparent", parent.clone()), ("x-request-id", "mine".into())]).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.headers()["traceparent"], parent.as_str());
-    let answer = complete([("x-request-id", "no-trace".into()), ("accept", "*/*".into())]).await.unwrap();
-    assert_eq!(answer.status(), 200);
+    let answer = complete().header("traceparent", &parent).header("x-request-id", "mine").is(200).await;
+    assert_eq!(answer.header("traceparent"), parent);
+    complete().header("x-request-id", "no-trace").is(200).await;
     let log = served.stop().await;
 
     let spans = spans.lock().unwrap().clone();
@@ -87,11 +82,7 @@ async fn a_collector_behind_tls_takes_traces(db: TestDatabase) {
 
 /// With the demo release and a collector.
 async fn serve(db: &TestDatabase, collector: &str, variables: &[(&str, &str)]) -> Served {
-    let folder = tempfile::tempdir().unwrap();
-    let models = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
-    let setting = format!("telemetry.collector={collector}");
-    let address = ["--address", "127.0.0.1:0", "--models", path(&models)];
-    let mut command = super::atelier(db, &[&["serve", "--set", &setting], &address[..]].concat());
+    let mut command = serve_demo(db, &["--set", &format!("telemetry.collector={collector}")]);
     command.envs(variables.iter().copied());
-    Served::launch(command, folder.path()).await
+    Served::launch(command).await
 }

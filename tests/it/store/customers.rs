@@ -1,22 +1,14 @@
-use atelier::platform::db::{Put, StoreError};
+use atelier::platform::db::{Put, Store, StoreError};
 use atelier_core::domain::{Customer, FeatureValue, Features};
-use futures_util::TryStreamExt;
 
-use super::{LATER, NOW, ODD_IDS, customer, customer_id, with_customers};
+use super::{LATER, NOW, ODD_IDS, all, customer, customer_id, with_customers};
 use crate::harness::{TestDatabase, apply, contract};
 
 #[apply(contract)]
-async fn put_then_get(db: TestDatabase) {
-    let store = db.open().await;
+async fn put_returns_created_or_updated(store: Store) {
     assert_eq!(store.customers().get(&customer_id("c")).await, Ok(None));
-    store.customers().put(&customer("c"), NOW).await.unwrap();
-    assert_eq!(store.customers().get(&customer_id("c")).await, Ok(Some(customer("c"))));
-}
-
-#[apply(contract)]
-async fn put_returns_created_or_updated(db: TestDatabase) {
-    let store = db.open().await;
     assert_eq!(store.customers().put(&customer("c"), NOW).await, Ok(Put::Added));
+    assert_eq!(store.customers().get(&customer_id("c")).await, Ok(Some(customer("c"))));
     assert_eq!(store.customers().put(&customer("c"), LATER).await, Ok(Put::Unchanged));
     let other = Customer { id: customer_id("c"), features: Features::default() };
     assert_eq!(store.customers().put(&other, LATER).await, Ok(Put::Changed));
@@ -26,8 +18,7 @@ async fn put_returns_created_or_updated(db: TestDatabase) {
 
 /// More than fit into one statement.
 #[apply(contract)]
-async fn existing_ids_are_found(db: TestDatabase) {
-    let store = db.open().await;
+async fn existing_ids_are_found(store: Store) {
     with_customers(&store, &ODD_IDS).await;
     assert!(store.customers().existing_ids(&[]).await.unwrap().is_empty());
     let strangers = (0..1200).map(|number| customer_id(&format!("stranger-{number}")));
@@ -37,20 +28,16 @@ async fn existing_ids_are_found(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn ids_order_by_bytes(db: TestDatabase) {
-    let store = db.open().await;
+async fn ids_order_by_bytes(store: Store) {
     with_customers(&store, &ODD_IDS).await;
-    let listed = store.customers().after(None, 100).try_collect::<Vec<_>>().await.unwrap();
-    assert_eq!(listed.iter().map(|customer| customer.id.as_str()).collect::<Vec<_>>(), ODD_IDS);
-    let all: Vec<_> = store.customers().all().try_collect().await.unwrap();
-    assert_eq!(all, ODD_IDS.map(customer));
-    let rest = store.customers().after(Some(&customer_id("Ä")), 1).try_collect::<Vec<_>>().await.unwrap();
+    assert_eq!(all(store.customers().after(None, 100)).await, ODD_IDS.map(customer));
+    assert_eq!(all(store.customers().all()).await, ODD_IDS.map(customer));
+    let rest = all(store.customers().after(Some(&customer_id("Ä")), 1)).await;
     assert_eq!(rest, ["ß", "😀"].map(customer));
 }
 
 #[apply(contract)]
-async fn invalid_features_are_refused(db: TestDatabase) {
-    let store = db.open().await;
+async fn invalid_features_are_refused(store: Store) {
     let features = [("age".into(), FeatureValue::Number(f64::INFINITY))].into_iter().collect();
     let refused = store.customers().put(&Customer { id: customer_id("c"), features }, NOW).await;
     assert_eq!(

@@ -1,14 +1,13 @@
 use atelier::{
     people::KeyId,
-    platform::db::{StoreError, TokenHash},
+    platform::db::{Store, StoreError, TokenHash},
 };
 
 use super::{LATER, NOW, name};
-use crate::harness::{TestDatabase, apply, contract};
+use crate::harness::{apply, contract};
 
 #[apply(contract)]
-async fn a_key_is_valid_until_it_expires(db: TestDatabase) {
-    let store = db.open().await;
+async fn a_key_is_valid_until_it_expires(store: Store) {
     let token = TokenHash::new("secret");
     let scopes = ["complete".to_owned(), "customers:write".to_owned()];
     let created =
@@ -20,8 +19,7 @@ async fn a_key_is_valid_until_it_expires(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_key_is_revoked_once(db: TestDatabase) {
-    let store = db.open().await;
+async fn a_key_is_revoked_once(store: Store) {
     let token = TokenHash::new("secret");
     let id = store.api_keys().create(&token, &name("Shop"), &[], None, NOW, None).await.unwrap().id;
     assert!(store.api_keys().find_valid(&token, NOW).await.unwrap().is_some());
@@ -33,8 +31,7 @@ async fn a_key_is_revoked_once(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn lists_newest_first(db: TestDatabase) {
-    let store = db.open().await;
+async fn lists_newest_first(store: Store) {
     let old =
         store.api_keys().create(&TokenHash::new("1"), &name("Shop"), &[], None, NOW, None).await.unwrap();
     let new =

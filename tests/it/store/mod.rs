@@ -16,11 +16,15 @@ pub mod sessions;
 pub mod settings;
 pub mod writing;
 
-use atelier::platform::db::{Name, Store};
-use atelier_core::domain::{
-    Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Slot, Slots, Split,
-    Timestamp,
+use atelier::{
+    people::Person,
+    platform::db::{Name, Resource, Store, StoreError},
 };
+use atelier_core::domain::{
+    Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Role, Slot, Slots,
+    Split, Timestamp,
+};
+use futures_util::{Stream, TryStreamExt};
 use serde_json::{Value, json};
 
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
@@ -70,6 +74,18 @@ fn outfit(customer: &str, articles: [&str; 4], split: Option<Split>) -> Outfit {
     Outfit::new(customer_id(customer), articles, split, Features::default()).unwrap()
 }
 
+/// Imports articles or customers.
+async fn import<R: Resource>(store: &Store, rows: &[R]) {
+    let mut import = store.import(NOW).await.unwrap();
+    import.put(rows).await.unwrap();
+    import.commit().await.unwrap();
+}
+
+/// All that a stream gives.
+async fn all<T>(rows: impl Stream<Item = Result<T, StoreError>>) -> Vec<T> {
+    rows.try_collect().await.unwrap()
+}
+
 /// An empty id is a blank.
 fn open_outfit(customer: &str, ids: &[&str]) -> OpenOutfit {
     let slot = |id: &&str| if id.is_empty() { Slot::Blank } else { Slot::Article(article_id(id)) };
@@ -81,4 +97,8 @@ async fn with_customers(store: &Store, ids: &[&str]) {
     for id in ids {
         store.customers().put(&customer(id), NOW).await.unwrap();
     }
+}
+
+async fn add_person(store: &Store, called: &str, role: Role) -> Person {
+    store.people().create(&name(called), role, NOW).await.unwrap()
 }

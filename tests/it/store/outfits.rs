@@ -3,10 +3,11 @@ use atelier::{
     platform::db::{Conflict, Counts, Put, Store, StoreError},
 };
 use atelier_core::domain::{ArticleId, FeatureValue, Role, Split};
-use futures_util::TryStreamExt;
 
-use super::{LATER, NOW, article_id, coat, customer_id, name, open_outfit, outfit, with_customers};
-use crate::harness::{TestDatabase, apply, contract};
+use super::{
+    LATER, NOW, add_person, all, article_id, coat, customer_id, open_outfit, outfit, with_customers,
+};
+use crate::harness::{apply, contract};
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -15,10 +16,9 @@ async fn save(store: &Store, customer: &str, ids: [&str; 4]) -> (i64, Put) {
 }
 
 #[apply(contract)]
-async fn a_saved_outfit_is_read_back(db: TestDatabase) {
-    let store = db.open().await;
+async fn a_saved_outfit_is_read_back(store: Store) {
     with_customers(&store, &["c"]).await;
-    let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
+    let ada = add_person(&store, "Ada", Role::Stylist).await;
     let mut given = open_outfit("c", &["z", "b", "😀", "a"]);
     given.features.insert("occasion", FeatureValue::Text("Hochzeit 💒".into()));
     let (seq, put) = store.saved_outfits().save(&given, false, Some(ada.id), NOW).await.unwrap();
@@ -31,8 +31,7 @@ async fn a_saved_outfit_is_read_back(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_same_outfit_is_kept_once(db: TestDatabase) {
-    let store = db.open().await;
+async fn the_same_outfit_is_kept_once(store: Store) {
     with_customers(&store, &["c", "d"]).await;
     let (first, put) = save(&store, "c", ABCD).await;
     assert_eq!(put, Put::Added);
@@ -48,8 +47,7 @@ async fn the_same_outfit_is_kept_once(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn importing_again_changes_only_the_split(db: TestDatabase) {
-    let store = db.open().await;
+async fn importing_again_changes_only_the_split(store: Store) {
     with_customers(&store, &["c"]).await;
     let (train, validation) = (Some(Split::Train), Some(Split::Validation));
     for (split, counted, kept) in [
@@ -66,22 +64,19 @@ async fn importing_again_changes_only_the_split(db: TestDatabase) {
     }
     // A person who saves it takes it over.
     let seq = store.outfits().first(1).await.unwrap()[0].seq;
-    let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
+    let ada = add_person(&store, "Ada", Role::Stylist).await;
     for put in [Put::Changed, Put::Unchanged] {
         let saved = store.saved_outfits().save(&open_outfit("c", &ABCD), false, Some(ada.id), LATER).await;
         assert_eq!(saved, Ok((seq, put)));
     }
     let taken = store.saved_outfits().get(seq).await.unwrap().unwrap();
-    assert_eq!(
-        (taken.origin, taken.split, taken.author.as_deref()),
-        (Origin::Saved, validation, Some("Ada"))
-    );
+    let found = (taken.origin, taken.split, taken.author.as_deref());
+    assert_eq!(found, (Origin::Saved, validation, Some("Ada")));
     assert_eq!((taken.created_at, taken.changed_at), (LATER, LATER));
 }
 
 #[apply(contract)]
-async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
-    let store = db.open().await;
+async fn an_unknown_customer_is_a_conflict(store: Store) {
     let refused = store.saved_outfits().save(&open_outfit("nobody", &ABCD), false, None, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
     let mut import = store.import(NOW).await.unwrap();
@@ -92,8 +87,7 @@ async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn outfits_of_a_customer_are_ordered(db: TestDatabase) {
-    let store = db.open().await;
+async fn outfits_of_a_customer_are_ordered(store: Store) {
     with_customers(&store, &["c", "d"]).await;
     for n in 0..5 {
         for whose in ["c", "d"] {
@@ -105,42 +99,21 @@ async fn outfits_of_a_customer_are_ordered(db: TestDatabase) {
     let firsts: Vec<_> = first.iter().chain(&rest).map(|kept| kept.outfit.articles()[0].as_str()).collect();
     assert_eq!(firsts, ["0", "1", "2", "3", "4"]);
     assert!(first.iter().chain(&rest).all(|kept| kept.outfit.customer == customer_id("c")));
-    let all: Vec<_> = store.outfits().all().try_collect().await.unwrap();
-    assert_eq!(all.len(), 10);
-    assert!(all.is_sorted_by(|a, b| a.seq < b.seq));
+    let all = all(store.outfits().all()).await;
+    assert!(all.len() == 10 && all.is_sorted_by(|a, b| a.seq < b.seq));
+    for n in [0, 2, 10] {
+        assert_eq!(store.outfits().first(n).await.unwrap(), all[..n as usize], "the oldest");
+    }
 }
 
 #[apply(contract)]
-async fn first_returns_the_oldest(db: TestDatabase) {
-    let store = db.open().await;
-    with_customers(&store, &["c", "d"]).await;
-    let mut seqs = Vec::new();
-    for (whose, article) in [("d", "1"), ("c", "2"), ("d", "3")] {
-        seqs.push(save(&store, whose, [article, "x", "y", "z"]).await.0);
-    }
-    for n in [0, 2, 3] {
-        let first = store.outfits().first(n).await.unwrap();
-        assert_eq!(first.iter().map(|kept| kept.seq).collect::<Vec<_>>(), seqs[..n as usize]);
-    }
-    assert_eq!(store.outfits().first(10).await.unwrap().len(), 3);
-}
-
-#[apply(contract)]
-async fn outfits_outlive_their_articles(db: TestDatabase) {
-    let store = db.open().await;
+async fn outfits_outlive_their_articles_until_they_are_deleted(store: Store) {
     with_customers(&store, &["c"]).await;
     store.articles().put(&coat("a"), NOW).await.unwrap();
     let (seq, _) = save(&store, "c", ABCD).await;
     store.articles().delete(&article_id("a"), NOW).await.unwrap();
     let kept = store.outfits().get(seq).await.unwrap().unwrap();
     assert_eq!(kept.outfit.articles(), ABCD.map(article_id));
-}
-
-#[apply(contract)]
-async fn a_deleted_outfit_is_gone(db: TestDatabase) {
-    let store = db.open().await;
-    with_customers(&store, &["c"]).await;
-    let (seq, _) = save(&store, "c", ABCD).await;
     assert_eq!(store.outfits().delete(seq, NOW).await, Ok(true));
     assert_eq!(store.outfits().delete(seq, NOW).await, Ok(false));
     assert_eq!(store.outfits().get(seq).await, Ok(None));

@@ -1,17 +1,16 @@
 use atelier::{
     people::{NewSession, PersonId, Proof},
-    platform::db::{Conflict, StoreError, TokenHash},
+    platform::db::{Conflict, Store, StoreError, TokenHash},
 };
 use atelier_core::domain::Role;
 
-use super::{LATER, NOW, name};
+use super::{LATER, NOW, add_person, name};
 use crate::harness::{TestDatabase, apply, contract};
 
 #[apply(contract)]
-async fn a_created_person_is_found(db: TestDatabase) {
-    let store = db.open().await;
-    let zoe = store.people().create(&name("Zoë"), Role::Stylist, NOW).await.unwrap();
-    let ada = store.people().create(&name("Ada 'quote\" 😀"), Role::Admin, NOW).await.unwrap();
+async fn a_created_person_is_found(store: Store) {
+    let zoe = add_person(&store, "Zoë", Role::Stylist).await;
+    let ada = add_person(&store, "Ada 'quote\" 😀", Role::Admin).await;
     assert_eq!((zoe.role, zoe.created_at, zoe.disabled_at), (Role::Stylist, NOW, None));
     assert_eq!(store.people().get(zoe.id).await, Ok(Some(zoe.clone())));
     assert_eq!(store.people().find_with_password(&name("ZOË")).await, Ok(Some((zoe.clone(), None))));
@@ -20,10 +19,9 @@ async fn a_created_person_is_found(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn names_are_unique_whatever_their_case(db: TestDatabase) {
-    let store = db.open().await;
+async fn names_are_unique_whatever_their_case(store: Store) {
     let people = store.people();
-    people.create(&name("Änne"), Role::Stylist, NOW).await.unwrap();
+    add_person(&store, "Änne", Role::Stylist).await;
     let refused = people.create(&name("äNNE"), Role::Admin, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::NameTaken)));
     assert_eq!(people.list().await.unwrap().len(), 1);
@@ -36,10 +34,9 @@ async fn names_are_unique_whatever_their_case(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn changes_are_read_back(db: TestDatabase) {
-    let store = db.open().await;
+async fn changes_of_a_person_are_read_back(store: Store) {
     let people = store.people();
-    let id = people.create(&name("Ada"), Role::Stylist, NOW).await.unwrap().id;
+    let id = add_person(&store, "Ada", Role::Stylist).await.id;
     assert_eq!(people.password_hash(id).await, Ok(None));
     people.set_role(id, Role::Analyst, NOW).await.unwrap();
     people.set_disabled(id, true, LATER).await.unwrap();
@@ -50,8 +47,7 @@ async fn changes_are_read_back(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_unknown_person_is_not_found(db: TestDatabase) {
-    let store = db.open().await;
+async fn an_unknown_person_is_not_found(store: Store) {
     let (people, unknown) = (store.people(), PersonId(17));
     assert_eq!(people.get(unknown).await, Ok(None));
     assert_eq!(people.password_hash(unknown).await, Err(StoreError::NotFound("person")));
@@ -60,11 +56,10 @@ async fn an_unknown_person_is_not_found(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
-    let store = db.open().await;
+async fn the_last_admin_cannot_be_demoted_or_disabled(store: Store) {
     let people = store.people();
-    let ada = people.create(&name("Ada"), Role::Admin, NOW).await.unwrap().id;
-    let bo = people.create(&name("Bo"), Role::Admin, NOW).await.unwrap().id;
+    let ada = add_person(&store, "Ada", Role::Admin).await.id;
+    let bo = add_person(&store, "Bo", Role::Admin).await.id;
     let last = Err(StoreError::Conflict(Conflict::LastAdmin));
     // An admin who cannot sign in does not count.
     people.set_disabled(bo, true, NOW).await.unwrap();
@@ -86,8 +81,8 @@ async fn two_admins_cannot_demote_each_other_at_once(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();
     for round in 0..10 {
-        let ada = people.create(&name(&format!("Ada {round}")), Role::Admin, NOW).await.unwrap().id;
-        let bo = people.create(&name(&format!("Bo {round}")), Role::Admin, NOW).await.unwrap().id;
+        let ada = add_person(&store, &format!("Ada {round}"), Role::Admin).await.id;
+        let bo = add_person(&store, &format!("Bo {round}"), Role::Admin).await.id;
         let both = tokio::join!(people.set_role(ada, Role::Stylist, NOW), people.set_disabled(bo, true, NOW));
         let last = Err(StoreError::Conflict(Conflict::LastAdmin));
         assert!(both == (Ok(()), last.clone()) || both == (last, Ok(())), "{both:?}");
@@ -98,12 +93,11 @@ async fn two_admins_cannot_demote_each_other_at_once(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn somebody_who_never_signed_in_is_renamed_and_removed(db: TestDatabase) {
-    let store = db.open().await;
+async fn somebody_who_never_signed_in_is_renamed_and_removed(store: Store) {
     let people = store.people();
     // The first row of all is removed, too.
-    let bo = people.create(&name("Bo"), Role::Stylist, NOW).await.unwrap().id;
-    let ada = people.create(&name("Ada"), Role::Admin, NOW).await.unwrap().id;
+    let bo = add_person(&store, "Bo", Role::Stylist).await.id;
+    let ada = add_person(&store, "Ada", Role::Admin).await.id;
     assert_eq!(people.rename(bo, &name("ada"), NOW).await, Err(StoreError::Conflict(Conflict::NameTaken)));
     people.rename(bo, &name("Bo Ek"), NOW).await.unwrap();
     assert_eq!(people.get(bo).await.unwrap().unwrap().name, name("Bo Ek"));
@@ -112,13 +106,13 @@ async fn somebody_who_never_signed_in_is_renamed_and_removed(db: TestDatabase) {
     people.remove(bo, NOW).await.unwrap();
     assert_eq!(people.get(bo).await, Ok(None));
     assert_eq!(people.remove(bo, NOW).await, Err(StoreError::NotFound("person")));
-    people.create(&name("Bo Ek"), Role::Stylist, NOW).await.unwrap();
+    add_person(&store, "Bo Ek", Role::Stylist).await;
 
     let token = TokenHash::new("secret");
     let new = |person| NewSession { token: &token, person, expires_at: LATER, new_password: None };
     assert_eq!(store.sessions().begin(new(ada), Proof::Password(None), NOW).await, Ok(true));
     assert_eq!(people.get(ada).await.unwrap().unwrap().signed_in_at, Some(NOW));
-    people.create(&name("Cy"), Role::Admin, NOW).await.unwrap();
+    add_person(&store, "Cy", Role::Admin).await;
     let signed_in = Err(StoreError::Conflict(Conflict::SignedIn));
     assert_eq!(people.rename(ada, &name("Eve"), NOW).await, signed_in);
     assert_eq!(people.remove(ada, NOW).await, signed_in);
@@ -127,13 +121,13 @@ async fn somebody_who_never_signed_in_is_renamed_and_removed(db: TestDatabase) {
 /// The row that all such transactions wait for is gone when the second gets there.
 #[apply(contract)]
 async fn two_admins_cannot_remove_and_demote_each_other_at_once(db: TestDatabase) {
-    for round in 0..10 {
+    for _ in 0..10 {
         let store = db.open().await;
         let people = store.people();
         let mut raw = db.raw().await;
         sqlx::raw_sql("delete from people").execute(&mut raw).await.unwrap();
-        let ada = people.create(&name(&format!("Ada {round}")), Role::Admin, NOW).await.unwrap().id;
-        let bo = people.create(&name(&format!("Bo {round}")), Role::Admin, NOW).await.unwrap().id;
+        let ada = add_person(&store, "Ada", Role::Admin).await.id;
+        let bo = add_person(&store, "Bo", Role::Admin).await.id;
         let both = tokio::join!(people.remove(ada, NOW), people.set_role(bo, Role::Stylist, NOW));
         let last = Err(StoreError::Conflict(Conflict::LastAdmin));
         assert!(both == (Ok(()), last.clone()) || both == (last, Ok(())), "{both:?}");

@@ -9,10 +9,12 @@ use atelier::{
     platform::db::{Author, Conflict, Name, Note, Put, Store, StoreError, TokenHash},
 };
 use atelier_core::domain::{Outfit, Role, Slots};
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::StreamExt;
 use serde_json::json;
 
-use super::{LATER, NOW, article_id, customer_id, name, open_outfit, outfit, with_customers};
+use super::{
+    LATER, NOW, add_person, all, article_id, customer_id, name, open_outfit, outfit, with_customers,
+};
 use crate::harness::{TestDatabase, apply, contract};
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
@@ -20,7 +22,7 @@ const ABCD: [&str; 4] = ["a", "b", "c", "d"];
 async fn start(db: &TestDatabase) -> (Store, PersonId) {
     let store = db.open().await;
     with_customers(&store, &["c", "d"]).await;
-    let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
+    let ada = add_person(&store, "Ada", Role::Stylist).await;
     (store, ada.id)
 }
 
@@ -38,7 +40,7 @@ async fn import(store: &Store, outfit: Outfit) -> i64 {
     let mut import = store.import(NOW).await.unwrap();
     import.outfits(&[outfit]).await.unwrap();
     import.commit().await.unwrap();
-    store.outfits().all().try_collect::<Vec<_>>().await.unwrap().last().unwrap().seq
+    all(store.outfits().all()).await.last().unwrap().seq
 }
 
 #[apply(contract)]
@@ -57,17 +59,17 @@ async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
     // Training, exports and counts leave it out.
     assert_eq!((store.outfits().count().await, store.outfits().get(seq).await), (Ok(0), Ok(None)));
     assert_eq!(store.outfits().first(9).await, Ok(vec![]));
-    assert!(store.outfits().all().try_collect::<Vec<_>>().await.unwrap().is_empty());
+    assert!(all(store.outfits().all()).await.is_empty());
     assert_eq!(store.outfits().for_customer(&customer_id("c"), 0, 9).await, Ok(vec![]));
-    let all = async |with_drafts| {
+    let listed = async |with_drafts| {
         store.saved_outfits().for_customer(&customer_id("c"), with_drafts, 0, 9).count().await
     };
-    assert_eq!((all(false).await, all(true).await), (0, 1));
+    assert_eq!((listed(false).await, listed(true).await), (0, 1));
 
     let complete = open_outfit("c", &ABCD).slots;
     let finish = |saved: &mut SavedOutfit| (saved.outfit.slots, saved.is_draft) = (complete, false);
     store.saved_outfits().change(seq, 1, finish, LATER).await.unwrap();
-    assert_eq!((store.outfits().count().await, all(false).await), (Ok(1), 1));
+    assert_eq!((store.outfits().count().await, listed(false).await), (Ok(1), 1));
     // What was too small for one release may be whole for the next.
     let small = open_outfit("c", &["a", "b"]);
     let (seq, _) = store.saved_outfits().save(&small, true, Some(ada), NOW).await.unwrap();
@@ -189,21 +191,8 @@ async fn lists_are_searched_by_name_customer_and_author(db: TestDatabase) {
     let rename = |saved: &mut SavedOutfit| saved.name = Some(name("Ärmel & Öl_100%"));
     saved.change(second, 1, rename, LATER).await.unwrap();
     let list = async |search, only_drafts, by| {
-        let (found, count) = saved
-            .list(
-                &SavedFilter {
-                    search,
-                    customer: None,
-                    only_drafts,
-                    only_deleted: false,
-                    only_replied: false,
-                    by,
-                },
-                0,
-                9,
-            )
-            .await
-            .unwrap();
+        let filter = SavedFilter { search, only_drafts, by, ..SavedFilter::default() };
+        let (found, count) = saved.list(&filter, 0, 9).await.unwrap();
         assert_eq!(found.len() as u64, count);
         found.into_iter().map(|saved| saved.seq).collect::<Vec<_>>()
     };
@@ -234,11 +223,8 @@ async fn the_queue_knows_who_waits(db: TestDatabase) {
             at,
             reason: None,
         };
-        store
-            .feedback()
-            .record(&event.completion_id.clone(), &event, &SuggestedArticle::default())
-            .await
-            .unwrap();
+        let key = event.completion_id.clone();
+        store.feedback().record(&key, &event, &SuggestedArticle::default()).await.unwrap();
     };
     refuse("c", "a", NOW).await;
     refuse("d", "a", LATER).await;
@@ -262,12 +248,12 @@ async fn notes_are_kept_in_order(db: TestDatabase) {
     for text in ["first", "second\nline"] {
         store.notes().add(&customer_id("c"), &note(text), ada, NOW).await.unwrap();
     }
-    let kept: Vec<_> = store.notes().for_customer(&customer_id("c")).try_collect().await.unwrap();
+    let kept = all(store.notes().for_customer(&customer_id("c"))).await;
     assert_eq!((kept[0].author.as_str(), kept[0].at), ("Ada", NOW));
     assert_eq!([&kept[0].note, &kept[1].note], [&note("first"), &note("second\nline")]);
     assert_eq!(store.notes().delete(kept[0].id, NOW).await, Ok(true));
     assert_eq!(store.notes().delete(kept[0].id, NOW).await, Ok(false));
-    let left: Vec<_> = store.notes().for_customer(&customer_id("c")).try_collect().await.unwrap();
+    let left = all(store.notes().for_customer(&customer_id("c"))).await;
     assert_eq!(left, kept[1..]);
     let refused = store.notes().add(&customer_id("nobody"), &note("x"), ada, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));

@@ -6,8 +6,8 @@ use atelier::{
 };
 use atelier_core::domain::{Role, Timestamp};
 
-use super::{LATER, NOW, name};
-use crate::harness::{TestDatabase, apply, contract};
+use super::{LATER, NOW, add_person};
+use crate::harness::{apply, contract};
 
 async fn begin(store: &Store, token: &TokenHash, person: PersonId, expires_at: Timestamp) {
     let session = NewSession { token, person, expires_at, new_password: None };
@@ -15,9 +15,8 @@ async fn begin(store: &Store, token: &TokenHash, person: PersonId, expires_at: T
 }
 
 #[apply(contract)]
-async fn a_session_is_valid_until_it_expires(db: TestDatabase) {
-    let store = db.open().await;
-    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
+async fn a_session_is_valid_until_it_expires(store: Store) {
+    let ada = add_person(&store, "Ada", Role::Admin).await;
     let token = TokenHash::new("secret");
     let expires_at = NOW + Duration::from_hours(1);
     begin(&store, &token, ada.id, expires_at).await;
@@ -31,9 +30,8 @@ async fn a_session_is_valid_until_it_expires(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn signing_out_ends_a_session(db: TestDatabase) {
-    let store = db.open().await;
-    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
+async fn signing_out_ends_a_session(store: Store) {
+    let ada = add_person(&store, "Ada", Role::Admin).await;
     let (laptop, phone) = (TokenHash::new("laptop"), TokenHash::new("phone"));
     for token in [&laptop, &phone] {
         begin(&store, token, ada.id, NOW + Duration::from_hours(1)).await;
@@ -45,9 +43,8 @@ async fn signing_out_ends_a_session(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_disabled_person_has_no_session(db: TestDatabase) {
-    let store = db.open().await;
-    let ada = store.people().create(&name("Ada"), Role::Analyst, NOW).await.unwrap();
+async fn a_disabled_person_has_no_session(store: Store) {
+    let ada = add_person(&store, "Ada", Role::Analyst).await;
     let token = TokenHash::new("secret");
     begin(&store, &token, ada.id, NOW + Duration::from_hours(1)).await;
     let link = TokenHash::new("link");
@@ -62,10 +59,9 @@ async fn a_disabled_person_has_no_session(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_new_password_ends_all_sessions(db: TestDatabase) {
-    let store = db.open().await;
-    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
-    let bo = store.people().create(&name("Bo"), Role::Admin, NOW).await.unwrap();
+async fn a_new_password_ends_all_sessions(store: Store) {
+    let ada = add_person(&store, "Ada", Role::Admin).await;
+    let bo = add_person(&store, "Bo", Role::Admin).await;
     let (of_ada, of_bo) = (TokenHash::new("ada"), TokenHash::new("bo"));
     for (token, person) in [(&of_ada, &ada), (&of_bo, &bo)] {
         begin(&store, token, person.id, NOW + Duration::from_hours(1)).await;
@@ -83,9 +79,8 @@ async fn a_new_password_ends_all_sessions(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn ended_sessions_are_deleted(db: TestDatabase) {
-    let store = db.open().await;
-    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
+async fn ended_sessions_are_deleted(store: Store) {
+    let ada = add_person(&store, "Ada", Role::Admin).await;
     for (token, hours) in [("1", 1), ("2", 2), ("3", 3)] {
         let expires_at = NOW + Duration::from_hours(hours);
         begin(&store, &TokenHash::new(token), ada.id, expires_at).await;
@@ -102,17 +97,15 @@ async fn ended_sessions_are_deleted(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn an_unknown_person_gets_no_session(db: TestDatabase) {
-    let store = db.open().await;
+async fn an_unknown_person_gets_no_session(store: Store) {
     let token = TokenHash::new("x");
     let session = NewSession { token: &token, person: PersonId(17), expires_at: LATER, new_password: None };
     assert_eq!(store.sessions().begin(session, Proof::Password(None), NOW).await, Ok(false));
 }
 
 #[apply(contract)]
-async fn an_unused_session_ends(db: TestDatabase) {
-    let store = db.open().await;
-    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
+async fn an_unused_session_ends(store: Store) {
+    let ada = add_person(&store, "Ada", Role::Admin).await;
     let token = TokenHash::new("secret");
     begin(&store, &token, ada.id, LATER + Duration::from_hours(1)).await;
     assert!(store.sessions().find_valid(&token, LATER, NOW).await.unwrap().is_some());

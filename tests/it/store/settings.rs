@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use atelier::platform::db::Entry;
+use atelier::platform::db::{Entry, Store};
 use atelier_core::domain::Timestamp;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -10,8 +10,7 @@ use crate::harness::{TestDatabase, apply, contract};
 const NOW: Timestamp = Timestamp::from_millis(1);
 
 #[apply(contract)]
-async fn a_setting_is_read_back(db: TestDatabase) {
-    let store = db.open().await;
+async fn a_setting_is_read_back(store: Store) {
     let settings = store.settings();
     let before = settings.revision().await.unwrap();
     assert_eq!(settings.get("routing").await, Ok(None));

@@ -31,8 +31,7 @@ async fn concurrent_writes_all_succeed(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn a_cancelled_write_blocks_nothing(db: TestDatabase) {
-    let store = db.open().await;
+async fn a_cancelled_write_blocks_nothing(store: Store) {
     for n in 0..50_u64 {
         let patience = Duration::from_micros(n * 20);
         let _ = tokio::time::timeout(patience, store.articles().put(&coat(&format!("{n}")), NOW)).await;
