@@ -164,6 +164,16 @@ async fn a_changed_profile_article_or_release_counts_at_once(db: TestDatabase) {
     assert_eq!(boots(json!({})).await.len(), 26, "gender requires nothing");
 }
 
+/// Stores articles of the demo release with other attributes, all of one type.
+async fn ponchos(service: &Service, attributes: &[Value]) -> Vec<String> {
+    let demo: Vec<Article> = rows();
+    for (article, attributes) in demo.iter().zip(attributes) {
+        let body = with(attributes.clone(), json!({"type": "Poncho"}));
+        service.put(format!("/articles/{}", article.id), body).is(200).await;
+    }
+    demo.iter().take(attributes.len()).map(|article| article.id.to_string()).collect()
+}
+
 #[apply(on_sqlite)]
 async fn a_no_go_sees_each_word_of_an_article_in_any_spelling(Demo(service): Demo) {
     let materials = [
@@ -275,17 +285,18 @@ async fn lift_and_reasons_are_computed(Demo(service): Demo) {
     let expected = number(&top["share"]) / share_of(&unknown, &top["article"]["id"]);
     assert!((number(&top["lift"]) / expected - 1.0).abs() < 1e-3);
 
-    let reasons = list(&suggestions)
+    let reasons: Vec<(&Value, &Value)> = list(&suggestions)
         .iter()
-        .flat_map(|suggestion| list(&suggestion["reasons"]).iter().map(move |reason| (suggestion, reason)));
-    for (_, reason) in reasons.clone() {
+        .flat_map(|suggestion| list(&suggestion["reasons"]).iter().map(move |reason| (suggestion, reason)))
+        .collect();
+    for (_, reason) in &reasons {
         let factor = number(&reason["factor"]);
         assert!(factor >= 1.1 || factor <= 1.0 / 1.1, "only noticeable reasons: {factor}");
         assert!(reason["feature"].is_object() != reason["slot"].is_number());
     }
     // A reason is the effect of leaving something out: the request without that article gives the same.
-    let mut by_article = reasons.filter(|(_, reason)| reason["slot"].is_number());
-    let (suggestion, reason) = by_article.next().expect("an article is a reason");
+    let by_article = reasons.iter().find(|(_, reason)| reason["slot"].is_number());
+    let (suggestion, reason) = by_article.expect("an article is a reason");
     let mut without = blanked(outfit);
     let removed = without.remove(usize::try_from(reason["slot"].as_u64().unwrap()).unwrap());
     assert_eq!(reason["article"], removed);
