@@ -20,6 +20,7 @@ mod client;
 pub mod collector;
 #[path = "../../shared/database.rs"]
 mod database;
+pub mod json;
 pub mod model_server;
 #[path = "../../shared/postgres.rs"]
 mod postgres;

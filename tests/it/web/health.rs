@@ -10,28 +10,23 @@ use std::{
 };
 
 use atelier_core::domain::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{Demo, Service, until};
-use crate::harness::{Kind, TestDatabase, apply, contract, on_sqlite};
+use crate::harness::{Kind, TestDatabase, apply, contract, json::text, on_sqlite};
 
 #[apply(contract)]
 async fn a_service_is_alive_and_ready(Demo(service): Demo, db: TestDatabase) {
-    let alive: Value = service.get("/livez").await.json();
-    assert_eq!(alive, json!({"status": "alive"}));
-    let ready: Value = service.get("/readyz").await.json();
-    assert_eq!(ready["status"], "ready");
-    assert_eq!(ready["database"], if db.kind == Kind::Sqlite { "SQLite" } else { "Postgres" });
-    assert!(ready["onnx_runtime"].as_str().unwrap().starts_with("ORT Build Info"), "{ready}");
-    assert_eq!(ready["release"], "demo");
-    assert_eq!(ready["device"], "cpu");
+    assert_eq!(service.json("/livez").await, json!({"status": "alive"}));
+    let ready = service.json("/readyz").await;
+    let said = ["status", "database", "release", "device"].map(|name| &ready[name]);
+    let database = if db.kind == Kind::Sqlite { "SQLite" } else { "Postgres" };
+    assert_eq!(json!(said), json!(["ready", database, "demo", "cpu"]));
+    assert!(text(&ready["onnx_runtime"]).starts_with("ORT Build Info"), "{ready}");
 
     let without = Service::start(&db).await;
-    let answer = without.get("/readyz").await;
-    assert_eq!(answer.status(), 503, "no release is live");
-    let problem: Value = answer.json();
-    assert_eq!(problem["code"], "no-release");
+    assert_eq!(without.get("/readyz").await.assert_problem(503, &[])["code"], "no-release");
 }
 
 #[apply(on_sqlite)]
@@ -40,24 +35,19 @@ async fn a_service_without_a_database_is_not_ready(Demo(service): Demo) {
     until!(service.get("/readyz").await.status() == 503);
     let answer = service.get("/readyz").await;
     assert_eq!(answer.header("retry-after"), "1");
-    let problem: Value = answer.json();
-    assert_eq!(problem["code"], "unavailable");
+    let problem = answer.assert_problem(503, &[]);
     let detail =
         "the database does not answer: requests that need it are refused without waiting (breaker open)";
-    assert_eq!(problem["detail"], detail, "no internals");
+    assert_eq!((&problem["code"], &problem["detail"]), (&json!("unavailable"), &json!(detail)));
     let metrics = service.get("/metrics").await.text();
     assert!(metrics.contains("\natelier_database_breaker_open 1\n"), "{metrics}");
-    assert_eq!(service.get("/livez").await.status(), 200, "still alive");
+    service.get("/livez").is(200).await;
 }
 
 /// As a backup does that is restored over the file, or a clean-up, while the service runs.
 #[apply(on_sqlite)]
 async fn a_file_that_is_gone_or_damaged_is_not_ready(db: TestDatabase) {
     let path = db.url.trim_start_matches("sqlite:").split('?').next().unwrap().to_owned();
-    let whole = |service: &Service| {
-        let url = format!("{}/readyz", service.url);
-        async move { reqwest::get(url).await.unwrap().status() == 200 }
-    };
     let damages: [fn(&str); 5] = [
         |path| fs::remove_file(path).unwrap(),
         |path| {
@@ -76,9 +66,9 @@ async fn a_file_that_is_gone_or_damaged_is_not_ready(db: TestDatabase) {
         let service = Service::start(&db).await;
         service.serve_demo().await;
         service.store.ping().await.unwrap();
-        assert!(whole(&service).await, "{number}: before");
+        assert!(service.get("/readyz").await.is_ok(), "{number}: before");
         damage(&path);
-        until!(!whole(&service).await);
+        until!(!service.get("/readyz").await.is_ok());
         service.store.close().await;
         service.stop().await;
         for end in ["-wal", "-shm"] {
@@ -109,34 +99,21 @@ async fn a_busy_service_is_alive_and_ready(Demo(service): Demo) {
     }
     // Outside of the runtime, all of whose threads are busy.
     let url = service.url.clone();
-    let statuses = std::thread::spawn(move || {
-        let ask = |path| reqwest::get(format!("{url}{path}"));
+    let asked = std::thread::spawn(move || {
+        let ask = async |path: &str| reqwest::get(format!("{url}{path}")).await.unwrap().status();
         let answers = async {
-            let mut statuses = Vec::new();
             // Longer than the second between two checks of the database and the model.
             for _ in 0..6 {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                statuses
-                    .push([ask("/livez").await, ask("/readyz").await].map(|answer| answer.unwrap().status()));
+                assert_eq!([ask("/livez").await, ask("/readyz").await], [200, 200]);
             }
-            statuses
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let statuses =
-            runtime.block_on(async { tokio::time::timeout(Duration::from_mins(1), answers).await });
-        busy.store(false, Ordering::Relaxed);
-        statuses
+        runtime.block_on(async { tokio::time::timeout(Duration::from_mins(1), answers).await })
     });
-    let statuses = statuses.join().unwrap().expect("answers although the threads are busy");
-    assert!(statuses.concat().iter().all(|status| *status == 200), "{statuses:?}");
+    let asked = asked.join();
+    busy.store(false, Ordering::Relaxed);
+    asked.unwrap().expect("answers although the threads are busy");
     waiting.shutdown().await;
     imports.clear();
-}
-
-#[apply(on_sqlite)]
-async fn requests_in_progress_are_finished(service: Service) {
-    service.get("/livez").is(200).await;
-    let (url, http) = (service.url.clone(), service.http.clone());
-    service.stop().await;
-    assert!(http.get(format!("{url}/livez")).send().await.is_err(), "the port is closed");
 }

@@ -9,45 +9,52 @@ use super::{
     Service, Stylist,
     studio::{CUSTOMER, OUTFIT, refusals, suggested},
 };
-use crate::harness::{apply, contract, on_sqlite};
+use crate::harness::{
+    apply, contract, ids,
+    json::{codes, text},
+    on_sqlite,
+};
+
+/// Also to the replica that answers pages.
+async fn put(service: &Service, id: &str, article: serde_json::Value) {
+    service.put(format!("/articles/{id}"), article).is(201).await;
+    service.releases.refresh().await.unwrap();
+}
 
 #[apply(on_sqlite)]
-async fn says_warnings_in_a_shops_words(Stylist(service, browser): Stylist) {
-    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=")).await;
-    assert!(html.contains("Add 3 more pieces for better suggestions."), "{html}");
-    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&total=1")).await;
-    assert!(html.contains("Nothing fits the €1 budget."), "{html}");
-    assert!(!html.contains("slot 1") && !html.contains("models"), "{html}");
-    service.put("/articles/free", &json!({"type": "bag", "name": "The free bag"})).await;
-    service.releases.refresh().await.unwrap();
-    let html = browser.page("/studio?slot=free&slot=&method=none&total=500").await;
-    assert!(
-        html.contains("The free bag has no price in the shop’s currency, so the total leaves it out."),
-        "{html}"
-    );
+async fn warnings_are_in_a_shops_words(Stylist(service, browser): Stylist) {
+    put(&service, "free", json!({"type": "bag", "name": "The free bag"})).await;
     let features = json!({"features": {"nogo_materials": ["lether"], "shoe_size": "99", "star_sign": "leo"}});
-    service.put("/customers/odd", &features).await;
-    let html = browser.page("/studio?customer=odd&slot=a-00134&slot=&type=1:boot").await;
-    for words in [
-        "No article has the material “lether”, so this no-go leaves nothing out.",
-        "Nothing fits this customer’s shoe size, 99. Check the profile, or include what doesn’t fit.",
-        "The customer’s star sign isn’t recognised, so suggestions ignore it.",
-        "Include what doesn’t fit: ",
+    service.put("/customers/odd", features).await;
+    let odd = "customer=odd&slot=a-00134&slot=&type=1:boot";
+    for (query, words) in [
+        (&*format!("{CUSTOMER}&slot="), "Add 3 more pieces for better suggestions."),
+        (&*format!("{CUSTOMER}&slot=a-00134&slot=&total=1"), "Nothing fits the €1 budget."),
+        (
+            "slot=free&slot=&method=none&total=500",
+            "The free bag has no price in the shop’s currency, so the total leaves it out.",
+        ),
+        (odd, "No article has the material “lether”, so this no-go leaves nothing out."),
+        (odd, "Nothing fits this customer’s shoe size, 99. Check the profile, or include what doesn’t fit."),
+        (odd, "The customer’s star sign isn’t recognised, so suggestions ignore it."),
+        (odd, "Include what doesn’t fit: "),
     ] {
+        let html = browser.page(format!("/studio?{query}")).await;
         assert!(html.contains(words), "{words} in {html}");
+        assert!(!html.contains("slot 1") && !html.contains("models"), "{html}");
     }
+}
 
-    // A refused article that has left the shop is not mentioned.
-    let body = json!({"type": "coat", "name": "Gone tomorrow"});
-    service.put("/articles/gone", &body).await;
-    service.releases.refresh().await.unwrap();
+#[apply(on_sqlite)]
+async fn a_refused_article_that_left_the_shop_is_not_mentioned(Stylist(service, browser): Stylist) {
+    put(&service, "gone", json!({"type": "coat", "name": "Gone tomorrow"})).await;
+    service.put("/customers/odd", json!({"features": {}})).await;
     let request = json!({"customer": "odd", "outfit": ["a-00134", null], "filters": {"types": {"1": ["coat"]}, "fit": false},
                          "k": 250, "method": "match"});
-    let answer = service.ask_ok("/complete", &request).await;
+    let answer = service.complete(request).await;
     let event = json!({"id": "gone", "completion_id": answer["completion_id"], "kind": "rejected", "slot": 1,
                        "article": "gone", "customer": "odd"});
-    let (status, answer) = service.ask("/feedback", &event).await;
-    assert_eq!(status, 200, "{answer}");
+    service.send("/feedback", event).is(200).await;
     let address = "/studio?customer=odd&slot=a-00134&slot=";
     assert!(browser.page(address).await.contains("Refused (1)</summary>"));
     service.delete("/articles/gone").is(204).await;
@@ -65,14 +72,14 @@ fn compared(html: &str) -> Vec<&str> {
 
 #[apply(on_sqlite)]
 async fn an_unknown_customer_is_compared_with_one(Stylist(service, browser): Stylist) {
-    service.put("/customers/blank", &json!({"features": {}})).await;
-    let html = browser.page(&format!("/studio?customer=blank&{OUTFIT}&own.occasion=office")).await;
+    service.put("/customers/blank", json!({"features": {}})).await;
+    let html = browser.page(format!("/studio?customer=blank&{OUTFIT}&own.occasion=office")).await;
     let factors = compared(&html);
     assert!(!factors.is_empty() && factors.iter().all(|factor| *factor == "×1.00"), "{factors:?}");
     assert!(html.contains("because the occasion is office"), "{html}");
-    let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
+    let html = browser.page(format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
     assert!(compared(&html).iter().any(|factor| *factor != "×1.00"), "{html}");
-    let html = browser.page(&format!("/studio?{OUTFIT}&own.occasion=office&if.age=60")).await;
+    let html = browser.page(format!("/studio?{OUTFIT}&own.occasion=office&if.age=60")).await;
     assert!(
         compared(&html).is_empty()
             && !html.contains("likely for this")
@@ -89,7 +96,7 @@ async fn a_rank_is_among_what_the_filters_allow(Stylist(_service, browser): Styl
     };
     let outfit = "slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
     let placed = async |filters: &str| {
-        let html = browser.page(&format!("/studio?{CUSTOMER}&{outfit}&{filters}")).await;
+        let html = browser.page(format!("/studio?{CUSTOMER}&{outfit}&{filters}")).await;
         let slots = html.split("id=\"slot-").skip(1).take(4).map(|slot| {
             let (link, rest) = slot.split_once("href=\"").unwrap().1.split_once('"').unwrap();
             let of = rest.split_once(">Rank ").unwrap().1.split_once(" of ").unwrap().1;
@@ -111,24 +118,18 @@ async fn a_rank_is_among_what_the_filters_allow(Stylist(_service, browser): Styl
 #[apply(on_sqlite)]
 async fn what_a_method_cannot_rank_is_chosen_by_hand(Stylist(service, browser): Stylist) {
     for (id, kind) in [("zebra", "coat"), ("cape", "cape")] {
-        let body = json!({"type": kind, "name": "A zebra piece", "price": 50});
-        service.put(&format!("/articles/{id}"), &body).await;
+        put(&service, id, json!({"type": kind, "name": "A zebra piece", "price": 50})).await;
     }
-    service.releases.refresh().await.unwrap();
-    let request =
-        json!({"outfit": ["a-00134", null], "method": "none", "filters": {"types": {"1": ["cape"]}}});
-    assert_eq!(service.ask("/complete", &request).await.0, 422, "the method suggests no new articles");
     let picked = async |query: &str| {
         let html =
-            browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&method=none&pick=1&{query}")).await;
+            browser.page(format!("/studio?{CUSTOMER}&slot=a-00134&slot=&method=none&pick=1&{query}")).await;
         let (_, picker) = html.split_once("id=\"pick-title\">").unwrap();
         picker.split_once("</section>").unwrap().0.to_owned()
     };
     let found = picked("search=zebra").await;
-    assert!(
-        found.contains("slot=zebra") && found.contains("slot=cape") && found.contains("2 articles"),
-        "{found}"
-    );
+    for part in ["slot=zebra", "slot=cape", "2 articles"] {
+        assert!(found.contains(part), "{part} in {found}");
+    }
     assert!(!found.contains("match the words"), "{found}");
     assert!(picked("type=1:cape").await.contains("slot=cape"));
     let coats = picked("type=1:coat&search=coat").await;
@@ -141,14 +142,14 @@ async fn what_a_method_cannot_rank_is_chosen_by_hand(Stylist(service, browser): 
 async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(Stylist(service, browser): Stylist) {
     let customer = CustomerId::new("c-014871").unwrap();
     let view = format!("{CUSTOMER}&{OUTFIT}");
-    let html = browser.page(&format!("/studio?{view}")).await;
+    let html = browser.page(format!("/studio?{view}")).await;
     let (first, refusal) = (suggested(&html)[0].to_owned(), refusals(&html)[0]);
     // The shop's own site says so, too.
     let request = json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 50});
-    let answer = service.ask_ok("/complete", &request).await;
+    let answer = service.complete(request).await;
     let event = json!({"id": "site", "completion_id": answer["completion_id"], "kind": "rejected", "slot": 1,
                        "article": first, "customer": "c-014871"});
-    assert_eq!(service.ask("/feedback", &event).await.0, 200);
+    service.send("/feedback", event).is(200).await;
     let send = async |field: &str, value: &str| {
         let answer = browser.post("/studio/feedback", &[("view", &view), (field, value)]).is(303).await;
         browser.page(answer.header("location")).await
@@ -178,8 +179,8 @@ async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(Stylist(se
 
 #[apply(on_sqlite)]
 async fn a_new_shop_has_occasions(service: Service) {
-    service.put("/articles/a", &json!({"type": "coat"})).await;
-    service.put("/customers/ann", &json!({"features": {}})).await;
+    service.put("/articles/a", json!({"type": "coat"})).await;
+    service.put("/customers/ann", json!({"features": {}})).await;
     let browser = service.signed_in(Role::Stylist).await;
     let html = browser.page("/studio?customer=ann&slot=a").await;
     assert!(html.contains("own.occasion=office") && html.contains("own.occasion=wedding"), "{html}");
@@ -187,12 +188,8 @@ async fn a_new_shop_has_occasions(service: Service) {
 }
 
 #[apply(on_sqlite)]
-async fn a_budget_flags_the_board(Stylist(_service, browser): Stylist) {
-    let board = "/studio?slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
-    assert!(browser.page(&format!("{board}&total=10")).await.contains("Over the €10 budget"));
-    assert!(!browser.page(&format!("{board}&total=100000")).await.contains("id=\"over\""));
-    // An idea's total is that of the whole outfit.
-    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
+async fn an_ideas_total_is_that_of_the_whole_outfit(Stylist(_service, browser): Stylist) {
+    let html = browser.page(format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
     let (_, ideas) = html.split_once("<ul class=\"sets\">").unwrap();
     let (_, link) = ideas.split_once("href=\"").unwrap();
     let outfit = browser.page(&link.split('"').next().unwrap().replace("&#38;", "&")).await;
@@ -203,23 +200,16 @@ async fn a_budget_flags_the_board(Stylist(_service, browser): Stylist) {
 #[apply(on_sqlite)]
 async fn prices_of_other_currencies_are_not_added_up(Stylist(service, browser): Stylist) {
     for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {
-        let body =
-            json!({"type": "beanie", "name": format!("The {id} one"), "price": price, "currency": currency});
-        service.put(&format!("/articles/{id}"), &body).is(201).await;
+        put(&service, id, json!({"type": "beanie", "price": price, "currency": currency})).await;
     }
-    service.releases.refresh().await.unwrap();
     assert!(!browser.page("/studio?slot=own&slot=other&total=10").await.contains("id=\"over\""));
     assert!(browser.page("/studio?slot=own&slot=other&total=8").await.contains("Over the €8 budget"));
-    let ask = async |visible: &str, total: u32| {
-        let filters = json!({"types": {"1": ["beanie"]}, "price": {"total": total}});
-        let request = json!({"outfit": [visible, null], "k": 250, "filters": filters, "method": "match"});
-        service.ask_ok("/complete", &request).await
-    };
     // £5 are not €5, so the beanie for €9 still fits, and one in pounds is not suggested.
-    let answer = ask("other", 9).await;
-    let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap();
-    let ids: Vec<&str> = suggestions.iter().filter_map(|one| one["article"]["id"].as_str()).collect();
-    assert!(ids.contains(&"own") && !ids.contains(&"cheap"), "{ids:?}");
-    assert_eq!(answer["warnings"][0]["code"], "price-unknown", "{answer}");
-    assert!(answer["warnings"][0]["detail"].as_str().unwrap().contains("another currency"), "{answer}");
+    let filters = json!({"types": {"1": ["beanie"]}, "price": {"total": 9}});
+    let request = json!({"outfit": ["other", null], "k": 250, "filters": filters, "method": "match"});
+    let answer = service.complete(request).await;
+    let found = ids(&answer["blanks"][0]["suggestions"]);
+    assert!(found.iter().any(|id| id == "own") && !found.iter().any(|id| id == "cheap"), "{found:?}");
+    assert_eq!(codes(&answer["warnings"])[0], "price-unknown", "{answer}");
+    assert!(text(&answer["warnings"][0]["detail"]).contains("another currency"), "{answer}");
 }

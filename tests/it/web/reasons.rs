@@ -9,40 +9,32 @@ use std::{
 use serde_json::{Value, json};
 
 use super::Demo;
-use crate::harness::{apply, on_sqlite};
+use crate::harness::{
+    apply,
+    json::{list, text},
+    on_sqlite,
+};
 
 /// Of the reasons that are shown for a type, most name a feature that the world's choice of this type depends on;
 /// `atelier-training`'s tests make the file.
 #[apply(on_sqlite)]
-async fn name_what_the_choice_depended_on(Demo(service): Demo) {
+async fn reasons_name_what_the_choice_depended_on(Demo(service): Demo) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo-choices.json");
     let depends: BTreeMap<String, BTreeSet<String>> =
         serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    let page = service.json("/customers?n=40").await;
-    let customers: Vec<&str> =
-        page["items"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-    let kinds: Vec<&String> = depends.keys().collect();
-    let (mut right, mut wrong) = (0, BTreeMap::<(String, String), usize>::new());
-    for (number, customer) in customers.iter().enumerate() {
-        let asked: Vec<&String> = (0..5).map(|blank| kinds[(5 * number + blank) % kinds.len()]).collect();
+    let customers = service.json("/customers?n=40").await["items"].take();
+    let mut kinds = depends.keys().cycle();
+    let (mut right, mut wrong) = (0, BTreeMap::<_, usize>::new());
+    for customer in list(&customers) {
+        let asked: Vec<&String> = kinds.by_ref().take(5).collect();
         let types: Value = (1..).zip(&asked).map(|(slot, kind)| (slot.to_string(), json!([kind]))).collect();
         let outfit = json!(["a-00134", null, null, null, null, null]);
-        let features = json!({"occasion": "office"});
-        let answer = service
-            .ask_ok(
-                "/complete",
-                &json!({"customer": customer, "features": features, "outfit": outfit, "k": 8, "explain": true,
-                    "filters": {"types": types}}),
-            )
-            .await;
-        for (blank, kind) in answer["blanks"].as_array().unwrap().iter().zip(asked) {
-            let suggestions = blank["suggestions"].as_array().unwrap();
-            for reason in suggestions.iter().flat_map(|suggestion| suggestion["reasons"].as_array().unwrap())
-            {
-                let Some(feature) = reason["feature"].as_object().and_then(|feature| feature.keys().next())
-                else {
-                    continue;
-                };
+        let request = json!({"customer": text(&customer["id"]), "features": {"occasion": "office"}, "outfit": outfit,
+            "k": 8, "explain": true, "filters": {"types": types}});
+        let answer = service.complete(request).await;
+        for (blank, kind) in list(&answer["blanks"]).iter().zip(asked) {
+            let reasons = list(&blank["suggestions"]).iter().flat_map(|one| list(&one["reasons"]));
+            for feature in reasons.filter_map(|reason| reason["feature"].as_object()?.keys().next()) {
                 if depends[kind].contains(feature) {
                     right += 1;
                 } else {
@@ -51,12 +43,7 @@ async fn name_what_the_choice_depended_on(Demo(service): Demo) {
             }
         }
     }
-    let others: usize = wrong.values().sum();
-    let share = f64::from(u32::try_from(right).unwrap()) / f64::from(u32::try_from(right + others).unwrap());
-    println!(
-        "{right} of {} reasons name what the choice depended on: {:.1} %",
-        right + others,
-        100.0 * share
-    );
-    assert!(right > 1000 && share >= 0.95, "{right} right, {others} wrong: {wrong:?}");
+    let all = right + wrong.values().sum::<usize>();
+    println!("{right} of {all} reasons name what the choice depended on");
+    assert!(right > 1000 && 100 * right >= 95 * all, "{right} of {all} are right: {wrong:?}");
 }

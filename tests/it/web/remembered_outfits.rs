@@ -5,7 +5,11 @@ use atelier_core::domain::Article;
 use serde_json::{Map, Value, json};
 
 use super::{Service, models, outfits::change_file, releases::copy, rows};
-use crate::harness::{TestDatabase, apply, on_sqlite};
+use crate::harness::{
+    TestDatabase, apply,
+    json::{list, number},
+    on_sqlite,
+};
 
 /// The demo release's known articles.
 const KNOWN: usize = 1451;
@@ -29,8 +33,7 @@ fn remember(tables: &[u8], outfits: &[Vec<usize>]) -> Vec<u8> {
         .flat_map(|outfit| outfit.iter().copied().chain([KNOWN]))
         .flat_map(|article| u32::try_from(article).unwrap().to_le_bytes())
         .collect();
-    let weights: Vec<u8> =
-        [3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0_f32].iter().flat_map(|weight| weight.to_le_bytes()).collect();
+    let weights = [3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0_f32].map(f32::to_le_bytes).concat();
     for (name, kind, bytes) in
         [("memory.outfits", "I32", numbers), ("memory.outfits.weights", "F32", weights)]
     {
@@ -48,68 +51,57 @@ fn remember(tables: &[u8], outfits: &[Vec<usize>]) -> Vec<u8> {
 async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
     let articles = rows::<Article>();
     let of = |kind: &str| articles[..KNOWN].iter().position(|article| article.kind() == kind).unwrap();
-    let (coat, jeans, shirt, hat) = (of("coat"), of("jeans"), of("shirt"), of("hat"));
+    let [coat, jeans, shirt, hat, scarf, boot] = ["coat", "jeans", "shirt", "hat", "scarf", "boot"].map(of);
     let id = |number: usize| articles[number].id.as_str();
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("demo");
     copy(&models().join("demo"), &release);
-    let ask = async |service: &Service, outfit: &[Option<&str>]| {
+    crate::web::fill(&db).await;
+    let serve = async |outfits: Vec<Vec<usize>>| {
+        change_file(&release, "match.safetensors", |tables| remember(&tables, &outfits));
+        let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+        service.ask_ok("/releases/demo/activate", json!({})).await;
+        service
+    };
+    // What the hat's reason says of outfits, its factor, the hat's share, and all articles with such a reason.
+    let ask = async |service: &Service, outfit: &[Option<usize>]| {
         let blank = outfit.iter().position(Option::is_none).unwrap().to_string();
         let filters = json!({"types": {blank: ["hat", "shirt"]}, "fit": false, "in_stock": false});
+        let outfit: Vec<_> = outfit.iter().map(|article| article.map(id)).collect();
         let request =
             json!({"outfit": outfit, "method": "match", "k": 250, "explain": true, "filters": filters});
-        let mut answer = service.ask_ok("/complete", &request).await;
-        let Value::Array(suggestions) = answer["blanks"][0]["suggestions"].take() else { panic!("{answer}") };
-        let remembered = |suggestion: &Value| {
-            let reasons = suggestion["reasons"].as_array().unwrap();
-            reasons.iter().find(|reason| reason["outfits"].is_object()).cloned()
-        };
-        let named: Vec<&Value> = suggestions
-            .iter()
-            .filter(|one| remembered(one).is_some())
-            .map(|one| &one["article"]["id"])
-            .collect();
-        let hat = suggestions.iter().find(|suggestion| suggestion["article"]["id"] == id(hat));
-        let hat = hat.expect("a hat");
-        (remembered(hat), hat["share"].as_f64().unwrap(), json!(named))
+        let suggestions = service.suggest(request).await;
+        let remembered =
+            |one: &Value| list(&one["reasons"]).iter().find(|reason| reason["outfits"].is_object()).cloned();
+        let named = list(&suggestions).iter().filter(|one| remembered(one).is_some());
+        let named: Value = named.map(|one| one["article"]["id"].clone()).collect();
+        let hat = list(&suggestions).iter().find(|one| one["article"]["id"] == id(hat)).expect("a hat");
+        let reason = remembered(hat).unwrap_or_default();
+        (reason["outfits"].clone(), reason["factor"].as_f64(), number(&hat["share"]), named)
     };
-    let two = [Some(id(coat)), None, Some(id(jeans))];
-    let (scarf, boot) = (of("scarf"), of("boot"));
+    let two = [Some(coat), None, Some(jeans)];
 
     // One outfit, of other articles.
-    change_file(&release, "match.safetensors", |tables| remember(&tables, &[vec![scarf, boot]]));
-    crate::web::fill(&db).await;
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    service.ask_ok("/releases/demo/activate", &json!({})).await;
-    let (reason, share, _) = ask(&service, &two).await;
-    assert_eq!(reason, None);
+    let service = serve(vec![vec![scarf, boot]]).await;
+    let (reason, _, share, _) = ask(&service, &two).await;
+    assert_eq!(reason, Value::Null);
     service.stop().await;
 
-    change_file(&release, "match.safetensors", |tables| {
-        let mut outfits =
-            vec![vec![coat, jeans, hat], vec![shirt, coat, jeans, hat], vec![coat, hat], vec![shirt, coat]];
-        outfits.push(vec![scarf, boot, hat]);
-        outfits.extend(vec![vec![scarf, boot, shirt]; 20]);
-        remember(&tables, &outfits)
-    });
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    service.ask_ok("/releases/demo/activate", &json!({})).await;
-    let (reason, now, named) = ask(&service, &two).await;
-    let reason = reason.expect("the hat was made with both");
-    assert_eq!(
-        (&reason["outfits"], named),
-        (&json!({"count": 2, "slots": [0, 2]}), json!([id(shirt), id(hat)]))
-    );
-    let factor = reason["factor"].as_f64().unwrap();
+    let mut outfits =
+        vec![vec![coat, jeans, hat], vec![shirt, coat, jeans, hat], vec![coat, hat], vec![shirt, coat]];
+    outfits.push(vec![scarf, boot, hat]);
+    outfits.extend(vec![vec![scarf, boot, shirt]; 20]);
+    let service = serve(outfits).await;
+    let (reason, factor, now, named) = ask(&service, &two).await;
+    assert_eq!(reason, json!({"count": 2, "slots": [0, 2]}), "the hat was made with both");
+    assert_eq!(named, json!([id(shirt), id(hat)]));
+    let factor = factor.unwrap();
     assert!(factor > 1.1 && (now / share / factor - 1.0).abs() < 1e-3, "{share} to {now}, {factor} times");
-    let (reason, ..) = ask(&service, &[Some(id(shirt)), Some(id(coat)), None, Some(id(jeans))]).await;
-    assert_eq!(reason.unwrap()["outfits"], json!({"count": 1, "slots": [0, 1, 3]}));
-    let (reason, ..) = ask(&service, &[Some(id(coat)), None]).await;
-    assert_eq!(reason, None, "outfits that share one article say nothing");
-    let (reason, _, named) = ask(&service, &[Some(id(scarf)), None, Some(id(boot))]).await;
-    assert_eq!(
-        (reason, named),
-        (None, json!([id(shirt)])),
-        "the shirt is in so many that they speak against the hat"
-    );
+    let (reason, ..) = ask(&service, &[Some(shirt), Some(coat), None, Some(jeans)]).await;
+    assert_eq!(reason, json!({"count": 1, "slots": [0, 1, 3]}));
+    let (reason, ..) = ask(&service, &[Some(coat), None]).await;
+    assert_eq!(reason, Value::Null, "outfits that share one article say nothing");
+    // The shirt is in so many that they speak against the hat.
+    let (reason, .., named) = ask(&service, &[Some(scarf), None, Some(boot)]).await;
+    assert_eq!((reason, named), (Value::Null, json!([id(shirt)])));
 }

@@ -14,6 +14,7 @@ use super::{ONNX_RUNTIME, SETTINGS, Service, engine, models, until};
 use crate::demo;
 use crate::harness::{
     TestDatabase, apply,
+    json::{list, number},
     model_server::{Manner, ModelServer},
     on_sqlite,
 };
@@ -43,50 +44,43 @@ async fn a_model_server_answers_like_a_session(db: TestDatabase) {
             "outfit": ["a-00315", null, "a-00587", "a-00170", null]}));
         questions.push(json!({"features": {}, "method": method.as_str(), "k": 20, "outfit": [null]}));
     }
-    let mut remote: Vec<Vec<Value>> = Vec::new();
-    for manner in [Manner::Bytes, Manner::Numbers] {
-        server.answer(manner);
+    let ask = async |device: &str| {
         let mut answers = Vec::new();
         for question in &questions {
-            answers.push(service.ask_ok("/complete", question).await);
+            let answer = service.complete(question).await;
+            assert_eq!(answer["device"], device);
+            answers.push(answer);
         }
-        remote.push(answers);
-    }
+        answers
+    };
+    server.answer(Manner::Bytes);
+    let mut remote = ask("remote").await;
+    server.answer(Manner::Numbers);
+    remote.extend(ask("remote").await);
     assert_eq!(service.json("/readyz").await["device"], "remote");
+    // A large batch is one run.
+    let items: Vec<Value> = questions.iter().cycle().take(100).cloned().collect();
+    let batch = service.ask_ok("/complete/batch", json!({"items": items})).await;
+    assert_eq!(list(&batch["items"]).len(), 100);
+    remote.extend_from_slice(list(&batch["items"]));
     let local = || engine().load(&models().join("demo"));
     let local = tokio::task::spawn_blocking(local).await.unwrap().unwrap();
     service.releases.serve_loaded(Arc::new(local)).await.unwrap();
-    for (place, question) in questions.iter().enumerate() {
-        let local = service.ask_ok("/complete", question).await;
-        assert_eq!(local["device"], "cpu");
-        for answers in &remote {
-            assert_eq!(answers[place]["device"], "remote");
-            same(&answers[place], &local);
-        }
-    }
-    // A large batch is one run.
-    let items: Vec<Value> = questions.iter().cycle().take(100).cloned().collect();
-    service.releases.serve("demo").await.unwrap();
-    let batch = service.ask_ok("/complete/batch", &json!({"items": items})).await;
-    let batch = batch["items"].as_array().unwrap();
-    assert_eq!(batch.len(), 100);
-    batch.iter().zip(remote[0].iter().cycle()).for_each(|(one, other)| same(one, other));
+    let local = ask("cpu").await;
+    remote.iter().zip(local.iter().cycle()).for_each(|(one, other)| assert_same(one, other));
 }
 
-fn same(one: &Value, other: &Value) {
-    let (blanks, others) = (one["blanks"].as_array(), other["blanks"].as_array());
-    let (blanks, others) = (blanks.unwrap_or_else(|| panic!("{one}")), others.unwrap());
+fn assert_same(one: &Value, other: &Value) {
+    let (blanks, others) = (list(&one["blanks"]), list(&other["blanks"]));
     assert_eq!(blanks.len(), others.len());
     for (blank, other) in blanks.iter().zip(others) {
-        let suggestions = |blank: &Value| blank["suggestions"].as_array().unwrap().clone();
-        let (suggestions, others) = (suggestions(blank), suggestions(other));
-        assert_eq!(suggestions.len(), 20);
-        for (suggestion, other) in suggestions.iter().zip(&others) {
-            let share = |suggestion: &Value| suggestion["share"].as_f64().unwrap();
-            let (a, b) = (share(suggestion), share(other));
+        let (suggestions, others) = (list(&blank["suggestions"]), list(&other["suggestions"]));
+        assert_eq!((suggestions.len(), others.len()), (20, 20));
+        for (one, other) in suggestions.iter().zip(others) {
+            let (a, b) = (number(&one["share"]), number(&other["share"]));
             assert!((a - b).abs() < 5e-5, "{a} {b}");
             // Suggestions of equal shares may change places by rounding.
-            assert!(suggestion["article"] == other["article"] || (a - b).abs() < 1e-6 * a);
+            assert!(one["article"] == other["article"] || (a - b).abs() < 1e-6 * a);
         }
     }
 }
@@ -96,32 +90,30 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     let limits = Limits { deadline_ms: 1000, ..Limits::default() };
     let (service, server) = asking(&db, limits).await;
     let question = json!({"customer": "c-014871", "outfit": ["a-00315", null, "a-00587", "a-00170"]});
-    let ask = async || {
-        let body = question.to_string();
-        let answer = service.post("/complete", "application/json", body).await;
-        let retry = answer.header("retry-after").to_owned();
-        (answer.status(), retry, answer.json())
+    let ask = || service.send("/complete", &question);
+    let refused = async |status: u16, code: &str| {
+        let answer = ask().await;
+        assert_eq!(answer.assert_problem(status, &[])["code"], code, "{}", answer.text());
+        answer
     };
     server.answer(Manner::Failing);
-    let (status, retry, problem) = ask().await;
-    assert_eq!((status, retry.as_str(), problem["code"].as_str()), (503, "1", Some("unavailable")));
-    assert!(!problem.to_string().contains("memory"), "no internals: {problem}");
+    let failed = refused(503, "unavailable").await;
+    assert_eq!(failed.header("retry-after"), "1");
+    assert!(!failed.text().contains("memory"), "no internals: {}", failed.text());
     until!(service.get("/readyz").await.status() == 503);
 
     server.answer(Manner::Endless);
-    let (status, _, problem) = ask().await;
-    assert_eq!((status, problem["code"].as_str()), (503, Some("unavailable")), "before the deadline");
+    refused(503, "unavailable").await; // Before the deadline.
 
     server.answer(Manner::Silent);
     let began = Instant::now();
-    let (status, _, problem) = ask().await;
-    assert_eq!((status, problem["code"].as_str()), (504, Some("deadline")));
+    refused(504, "deadline").await;
     assert!(began.elapsed() >= limits.deadline());
 
     // On a busy machine the first answers may come too late.
     let recovers = async || {
         for _ in 0..20 {
-            if ask().await.0 == 200 {
+            if ask().await.is_ok() {
                 return true;
             }
         }
@@ -132,8 +124,7 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
 
     let origin = server.origin.clone();
     server.stop().await;
-    let (status, _, problem) = ask().await;
-    assert_eq!((status, problem["code"].as_str()), (503, Some("unavailable")), "{problem}");
+    refused(503, "unavailable").await;
     let address = origin.to_string().replace("http://", "");
     let _back = ModelServer::start(&runtime().await, models(), &address).await;
     assert!(recovers().await, "no restart is needed");

@@ -4,45 +4,40 @@ use atelier_core::domain::{ArticleId, Outfit};
 use serde_json::json;
 
 use super::{Demo, outfits};
-use crate::harness::{apply, on_sqlite};
+use crate::harness::{
+    apply,
+    json::{list, number},
+    on_sqlite,
+};
 
 #[apply(on_sqlite)]
-async fn scores_an_outfit(Demo(service): Demo) {
+async fn an_outfit_scores_above_a_mixture(Demo(service): Demo) {
     let outfits = outfits();
     let mut better = 0;
     for outfit in &outfits[..20] {
         let articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
-        let request = json!({"customer": outfit.customer.as_str(), "outfit": articles});
-        let score = service.ask_ok("/score", &request).await;
-        assert_eq!(score["articles"].as_array().unwrap().len(), articles.len());
-        let mean = score["articles"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|article| article["log_probability"].as_f64().unwrap())
-            .sum::<f64>()
-            / f64::from(u32::try_from(articles.len()).unwrap());
-        assert!((mean - score["mean_log_probability"].as_f64().unwrap()).abs() < 1e-9);
-        for article in score["articles"].as_array().unwrap() {
-            assert!(article["rank"].as_u64().unwrap() <= article["of_type"].as_u64().unwrap());
-            assert!((0.0..=1.0).contains(&article["share"].as_f64().unwrap()));
+        let ask = |articles: &[&str]| {
+            service.ask_ok("/score", json!({"customer": outfit.customer.as_str(), "outfit": articles}))
+        };
+        let score = ask(&articles).await;
+        let scored = list(&score["articles"]);
+        assert_eq!(scored.len(), articles.len());
+        let sum: f64 = scored.iter().map(|article| number(&article["log_probability"])).sum();
+        let mean = number(&score["mean_log_probability"]);
+        assert!((sum / f64::from(u32::try_from(scored.len()).unwrap()) - mean).abs() < 1e-9);
+        for article in scored {
+            assert!(number(&article["rank"]) <= number(&article["of_type"]), "{article}");
+            assert!((0.0..=1.0).contains(&number(&article["share"])), "{article}");
         }
         // Mixed with articles of another outfit, the same articles score lower.
-        let mut mixed: Vec<&str> = articles.clone();
-        let stranger = outfits.iter().rev().flat_map(Outfit::articles).map(ArticleId::as_str);
-        let stranger: Vec<&str> = stranger.filter(|id| !articles.contains(id)).take(2).collect();
-        mixed[0] = stranger[0];
-        mixed[1] = stranger[1];
-        if stranger[0] == stranger[1] {
-            continue;
-        }
-        let request = json!({"customer": outfit.customer.as_str(), "outfit": mixed});
-        let other = service.ask_ok("/score", &request).await;
-        better +=
-            usize::from(score["mean_log_probability"].as_f64() > other["mean_log_probability"].as_f64());
+        let strangers = outfits.iter().rev().flat_map(Outfit::articles).map(ArticleId::as_str);
+        let mut strangers = strangers.filter(|id| !articles.contains(id));
+        let first = strangers.next().unwrap();
+        let second = strangers.find(|id| *id != first).unwrap();
+        let mixed = [&[first, second][..], &articles[2..]].concat();
+        better += usize::from(mean > number(&ask(&mixed).await["mean_log_probability"]));
     }
     assert!(better >= 15, "of twenty outfits {better} score above their mixtures");
-    let (status, problem) =
-        service.ask("/score", &json!({"outfit": [outfits[0].articles()[0].as_str()]})).await;
-    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/outfit")));
+    let alone = json!({"outfit": [outfits[0].articles()[0].as_str()]});
+    service.send("/score", alone).await.assert_problem(422, &["/outfit"]);
 }
