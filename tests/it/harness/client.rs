@@ -158,15 +158,17 @@ pub fn assert_has(found: &Value, expected: impl Borrow<Value>) {
 
 /// Where it is not as expected.
 fn differs(found: &Value, expected: &Value) -> Option<String> {
-    let below = |name: &dyn Display, place: String| format!("/{name}{place}");
+    let below = |name: &dyn Display, found: &Value, expected: &Value| {
+        differs(found, expected).map(|place| format!("/{name}{place}"))
+    };
     match (found, expected) {
-        (Value::Object(found), Value::Object(expected)) => expected.iter().find_map(|(name, expected)| {
-            let place = differs(found.get(name).unwrap_or(&Value::Null), expected)?;
-            Some(below(name, place))
-        }),
+        (Value::Object(found), Value::Object(expected)) => {
+            let mut members = expected.iter();
+            members.find_map(|(name, value)| below(name, found.get(name).unwrap_or(&Value::Null), value))
+        }
         (Value::Array(found), Value::Array(expected)) if found.len() == expected.len() => {
-            let pairs = found.iter().zip(expected).enumerate();
-            pairs.filter_map(|(at, (found, expected))| Some(below(&at, differs(found, expected)?))).next()
+            let mut items = found.iter().zip(expected).enumerate();
+            items.find_map(|(place, (found, expected))| below(&place, found, expected))
         }
         _ => (found != expected).then(String::new),
     }

@@ -71,10 +71,12 @@ async fn an_invalid_article_is_refused_with_pointers(service: Service) {
 async fn a_stream_is_one_change(service: Service) {
     let revision = async || service.store.articles().revision().await.unwrap();
     let before = revision().await;
-    let lines = (0..4500).map(|n| {
-        format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"price\":\"1.299,00\",\"in_stock\":\"nein\"}}\n")
-    });
-    let brought = bulk(&service, lines.collect()).await.json();
+    let coat = |n: u32| {
+        let coat = json!({"id": format!("a-{n}"), "type": "coat", "price": "1.299,00", "in_stock": "nein"});
+        format!("{coat}\n")
+    };
+    let lines: Vec<String> = (0..4500).map(coat).collect();
+    let brought = bulk(&service, lines.concat()).await.json();
     assert_has(&brought, json!({"added": 4500, "bad": 0}));
     assert_eq!(revision().await, before + 4500, "each article is counted");
     let last = json!({"id": "a-4499", "type": "coat", "price": 1299, "in_stock": false});

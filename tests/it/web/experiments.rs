@@ -120,7 +120,7 @@ async fn an_arm_goes_without_some_rules_and_shipping_it_turns_them_off(Demo(serv
         let body = json!({"customer": customer, "outfit": ["a-00134", null], "k": 3, "filters": types});
         service.ask_ok("/complete", body).await
     };
-    let mut seen: [Vec<String>; 2] = Default::default();
+    let mut seen: [Vec<String>; 2] = [Vec::new(), Vec::new()];
     for customer in customers(20) {
         let answer = ask(&customer).await;
         let with_coats = answer["arm"] == "autumn/coats";
@@ -365,7 +365,7 @@ async fn a_broken_split_shows_before_anything_else(Demo(service): Demo) {
         let arm = if at % 2 == 0 { "autumn/today" } else { "autumn/new" };
         happened(&ticket(&service, arm), "shown", "a-7", &customer)
     });
-    service.ask_ok("/feedback", Value::from_iter(shown)).await;
+    service.ask_ok("/feedback", shown.collect::<Value>()).await;
     let arms = json!([{"customers": 150}, {"customers": 50}]);
     let broken = json!({"arms": arms, "decision": {"state": "broken-split"}, "is_split_broken": true});
     assert_has(&service.figures().await, broken);

@@ -105,22 +105,6 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
     assert_eq!(next.as_deref(), Some("demo"), "the next start serves it");
 }
 
-#[apply(on_sqlite)]
-async fn routing_chooses_the_method_by_default(Demo(service): Demo) {
-    let routing = json!({"default_method": "np"});
-    service.put("/routing", &routing).is(200).await;
-    assert_eq!(service.json("/routing").await, routing);
-    for (body, method) in [(json!({"outfit": [null]}), "np"), (json!({"outfit": [null], "method": "c"}), "c")]
-    {
-        assert_has(&service.ask_ok("/complete", body).await, json!({"method": method, "arm": null}));
-    }
-    for (wrong, pointer) in
-        [(json!({"default_method": "bert"}), "/default_method"), (json!({"experiment": {}}), "/experiment")]
-    {
-        service.put("/routing", wrong).await.assert_problem(422, &[pointer]);
-    }
-}
-
 /// Reading a pipe takes for ever.
 #[apply(on_sqlite)]
 async fn special_files_in_a_release_are_refused(db: TestDatabase) {

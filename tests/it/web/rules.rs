@@ -589,23 +589,21 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn new(draw: &mut impl FnMut(usize) -> usize, most: usize, pinned: Vec<String>) -> Self {
-        let excluded = [COLOURS[draw(8)], COLOURS[draw(8)]];
-        let apart = [BRANDS[draw(4)], BRANDS[draw(4)]];
-        let (rank, quota, least) = (1 + draw(most), COLOURS[draw(8)], 1 + draw(4));
-        Self { excluded, apart, pinned, rank, quota, least }
-    }
-
-    async fn store(&self, service: &Service, mut priority: impl FnMut() -> usize) {
-        let [one, other] = self.apart.map(brand);
+    /// Draws rules, pins to one of the first `most` ranks among them, and stores them.
+    async fn store(service: &Service, chance: &mut Chance, most: usize, pinned: Vec<String>) -> Self {
+        let excluded = [COLOURS[chance.draw(8)], COLOURS[chance.draw(8)]];
+        let apart = [BRANDS[chance.draw(4)], BRANDS[chance.draw(4)]];
+        let (rank, quota, least) = (1 + chance.draw(most), COLOURS[chance.draw(8)], 1 + chance.draw(4));
+        let [one, other] = apart.map(brand);
         for (name, rule) in [
-            ("out", exclude(colour(&self.excluded))),
+            ("out", exclude(colour(&excluded))),
             ("apart", json!({"effect": "never-together", "articles": one, "others": other})),
-            ("pin", json!({"effect": "pin", "rank": self.rank, "articles": named(&self.pinned)})),
-            ("quota", json!({"effect": "quota", "least": self.least, "articles": colour(&[self.quota])})),
+            ("pin", json!({"effect": "pin", "rank": rank, "articles": named(&pinned)})),
+            ("quota", json!({"effect": "quota", "least": least, "articles": colour(&[quota])})),
         ] {
-            service.rule(name, merged(rule, &json!({"priority": priority()}))).await;
+            service.rule(name, merged(rule, &json!({"priority": chance.draw(3)}))).await;
         }
+        Self { excluded, apart, pinned, rank, quota, least }
     }
 
     fn is_excluded(&self, shop: &Shop, id: &str) -> bool {
@@ -633,25 +631,23 @@ impl Drawn {
 #[apply(on_sqlite)]
 async fn rules_are_exact(Demo(service): Demo) {
     let (mut chance, shop) = (Chance(20_261_127), Shop::new());
-    let mut draw = |most: usize| chance.draw(most);
     for round in 0..12 {
-        let pinned = (0..3).map(|_| shop.id(draw(1500)).clone()).collect();
-        let rules = Drawn::new(&mut draw, 6, pinned);
-        rules.store(&service, || draw(3)).await;
-        let factor = 1.5 + f64::from(u8::try_from(draw(90)).unwrap());
+        let pinned = (0..3).map(|_| shop.id(chance.draw(1500)).clone()).collect();
+        let rules = Drawn::store(&service, &mut chance, 6, pinned).await;
+        let factor = 1.5 + f64::from(u8::try_from(chance.draw(90)).unwrap());
         for (name, effect, factor) in [("up", "boost", factor), ("down", "bury", 0.2)] {
-            let rule = json!({"effect": effect, "factor": factor, "articles": brand(BRANDS[draw(4)])});
-            service.rule(name, merged(rule, &json!({"priority": draw(3)}))).await;
+            let rule = json!({"effect": effect, "factor": factor, "articles": brand(BRANDS[chance.draw(4)])});
+            service.rule(name, merged(rule, &json!({"priority": chance.draw(3)}))).await;
         }
         for _ in 0..4 {
-            let k = 1 + draw(12);
-            let outfit: Vec<&String> = (0..2).map(|at| shop.id(750 * at + draw(700))).collect();
-            let method = ["match", "gsu", "none"][draw(3)];
+            let k = 1 + chance.draw(12);
+            let outfit: Vec<&String> = (0..2).map(|at| shop.id(750 * at + chance.draw(700))).collect();
+            let method = ["match", "gsu", "none"][chance.draw(3)];
             let mut ask = json!({"features": {"gender": "female"}, "outfit": [outfit[0], null, outfit[1], null], "k": k, "method": method});
-            if draw(2) == 0 {
-                ask["filters"] = json!({"price": {"max": 60 + draw(100)}});
+            if chance.draw(2) == 0 {
+                ask["filters"] = json!({"price": {"max": 60 + chance.draw(100)}});
             }
-            if draw(3) == 0 {
+            if chance.draw(3) == 0 {
                 ask["diversity"] = json!(0.5);
             }
             let answer = service.ask_ok("/complete", &ask).await;
@@ -690,15 +686,13 @@ async fn rules_are_exact(Demo(service): Demo) {
 async fn rules_are_exact_together_and_offline(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let (mut chance, shop) = (Chance(20_261_128), Shop::new());
-    let mut draw = |most: usize| chance.draw(most);
     for round in 0..12 {
-        let anchor = shop.id(draw(1500)).clone();
+        let anchor = shop.id(chance.draw(1500)).clone();
         let kind = shop.0[&anchor].kind();
         let of_type: Vec<&String> =
             shop.0.iter().filter(|(_, other)| other.kind() == kind).map(|(id, _)| id).collect();
-        let pinned = (0..3).map(|_| of_type[draw(of_type.len())].clone()).collect();
-        let rules = Drawn::new(&mut draw, 4, pinned);
-        rules.store(&service, || 0).await;
+        let pinned = (0..3).map(|_| of_type[chance.draw(of_type.len())].clone()).collect();
+        let rules = Drawn::store(&service, &mut chance, 4, pinned).await;
         // What is chosen together: no excluded article, and none beside what it is kept from.
         let check_together = |set: &Value| {
             let chosen: Vec<String> = ids(&set["articles"]).into_iter().filter(|id| *id != anchor).collect();
@@ -715,7 +709,7 @@ async fn rules_are_exact_together_and_offline(db: TestDatabase) {
         looks["looks"].as_array().unwrap().iter().for_each(check_together);
         // Similar articles, of which the whole list says what is admissible.
         let similar = async |n: usize| service.json(format!("/articles/{anchor}/similar?n={n}")).await;
-        let (all, k) = (ids(&similar(100).await["items"]), 1 + draw(8));
+        let (all, k) = (ids(&similar(100).await["items"]), 1 + chance.draw(8));
         let found = similar(k).await;
         let (listed, context) = (ids(&found["items"]), format!("round {round}: {anchor} {found:#}"));
         assert!(all.iter().all(|id| !rules.is_excluded(&shop, id)), "{context}");

@@ -21,7 +21,8 @@ fn shirt() -> Value {
 
 /// Rows of a stream, one a line.
 fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
+    let lines: Vec<String> = rows.iter().map(|row| format!("{row}\n")).collect();
+    lines.concat()
 }
 
 fn bulk(service: &Service, mode: &str, rows: &[Value]) -> Call {

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use atelier_core::domain::{Customer, CustomerId, Method};
+use atelier_core::domain::{ArticleId, Customer, CustomerId, Method};
 use atelier_engine::{
     evaluation::{By, Lead, Ranks, Selection, Versus},
     release::Release,
@@ -33,7 +33,7 @@ fn ranks() -> (Ranks, Vec<bool>) {
 fn expected_links(ranks: &Ranks, versus: Versus, selection: Selection<'_>) -> Vec<String> {
     let cases = ranks.cases_by_difference(versus, selection).into_iter().map(|difference| {
         let case = ranks.case(difference.row);
-        let mut slots: Vec<&str> = case.articles().map(|article| article.as_str()).collect();
+        let mut slots: Vec<&str> = case.articles().map(ArticleId::as_str).collect();
         slots[case.slot] = "";
         let (customer, slots, truth) = (case.customer, slots.join("&#38;slot="), case.truth());
         let shown = "method=none&#38;method=gsu&#38;unfit=on&#38;sold_out=on&#38;any=on";
@@ -115,7 +115,7 @@ async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, ana
         format!("{:.3}</td>", first.difference),
         format!("customer={customer}&#38;known=yes"),
     ];
-    assert_shows(row, &cells.each_ref().map(|cell| &**cell));
+    assert_shows(row, &cells.each_ref().map(String::as_str));
 }
 
 #[apply(on_sqlite)]
@@ -165,7 +165,7 @@ async fn cases_can_be_downloaded(Analyst(_service, analyst): Analyst) {
     assert_eq!(lines.clone().count(), coats.len());
     for (line, coat) in lines.zip(coats) {
         let (case, rank) = (ranks.case(coat.row), |method| ranks.answer(method, coat.row).unwrap().0);
-        let articles: Vec<&str> = case.articles().map(|article| article.as_str()).collect();
+        let articles: Vec<&str> = case.articles().map(ArticleId::as_str).collect();
         let start = format!(
             "{},{},coat,{},{},{},{},",
             case.customer,
@@ -188,7 +188,7 @@ async fn cases_show_more_than_two_methods(Analyst(_service, analyst): Analyst) {
     let (_, case) = html.split_once("<ol class=\"cases\">").unwrap();
     let (case, _) = case.split_once("</li>").unwrap();
     let rows = ["gsu", "none", "np", "match"].map(|method| format!("<th scope=\"row\">{method}</th>"));
-    assert_shows(case, &rows.each_ref().map(|row| &**row));
+    assert_shows(case, &rows.each_ref().map(String::as_str));
     assert_eq!(case.matches("<tr class=\"best\">").count(), 1, "{case}");
     // The next page has them.
     assert_shows(&html.replace("&amp;", "&#38;"), &["also=np&#38;also=match"]);

@@ -71,9 +71,9 @@ const COMPARISON: &str = "/operations/releases/less/comparison";
 const DEFAULTS: &str = "match → gsu <span class=\"chip\" aria-current=\"true\">default</span></th>";
 
 #[apply(on_sqlite)]
-async fn releases_are_listed_with_their_faults(db: TestDatabase) {
+async fn broken_releases_are_listed_with_their_faults_and_leave_the_live_one(db: TestDatabase) {
     let folder = folder();
-    let (_service, admin, _) = start(&db, &folder).await;
+    let (service, admin, me) = start(&db, &folder).await;
     let html = admin.page("/operations/releases").await;
     let live = "<th scope=\"row\">demo <span class=\"chip\" aria-current=\"true\">live</span></th>";
     let demo = row(&html, live);
@@ -88,6 +88,12 @@ async fn releases_are_listed_with_their_faults(db: TestDatabase) {
     assert_hides(&odd, &["action=\"/operations/releases"]);
     admin.get("/operations/releases/nowhere").is(404).await;
     admin.get("/operations/releases/..%2Fdemo").is(422).await;
+    let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).is(409).await.text();
+    let cut = "cut/gsu.onnx: 1000 bytes, the manifest says ";
+    assert_shows(&refused, &["<strong>Not activated.</strong>", cut, "Release demo stays live."]);
+    assert_eq!(service.ask_ok("/complete", json!({"outfit": [null]})).await["release"], "demo");
+    let (actor, action, subject, _) = last(&service).await.unwrap();
+    assert_eq!((actor, &*action, &*subject), (me, "release.refused", "cut"));
 }
 
 #[apply(on_sqlite)]
@@ -125,18 +131,6 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     activate("demo", "demo").is(303).await;
     admin.post_bare("/operations/releases/less", &[("before", "demo"), ("csrf", "")]).is(403).await;
     assert_eq!(service.json("/releases").await["active"], "demo");
-}
-
-#[apply(on_sqlite)]
-async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
-    let folder = folder();
-    let (service, admin, me) = start(&db, &folder).await;
-    let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).is(409).await.text();
-    let cut = "cut/gsu.onnx: 1000 bytes, the manifest says ";
-    assert_shows(&refused, &["<strong>Not activated.</strong>", cut, "Release demo stays live."]);
-    assert_eq!(service.ask_ok("/complete", json!({"outfit": [null]})).await["release"], "demo");
-    let (actor, action, subject, _) = last(&service).await.unwrap();
-    assert_eq!((actor, &*action, &*subject), (me, "release.refused", "cut"));
 }
 
 #[apply(on_sqlite)]

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::last;
 use crate::{
-    harness::{apply, assert_hides, assert_shows, on_sqlite},
+    harness::{apply, assert_has, assert_hides, assert_shows, merged, on_sqlite},
     web::Demo,
 };
 
@@ -27,6 +27,11 @@ async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     assert_eq!((&*action, &*subject), ("routing.set", "routing"));
     assert_eq!(details, json!({"before": before, "after": "np"}));
 
+    for (more, method) in [(json!({}), "np"), (json!({"method": "c"}), "c")] {
+        let answer = service.ask_ok("/complete", merged(json!({"outfit": [null]}), &more)).await;
+        assert_has(&answer, json!({"method": method, "arm": null}));
+    }
+
     // The same form again is refused: it was made before the change.
     let late = set().is(409).await.text();
     assert_shows(&late, &["the routing was changed in the meantime, so nothing was set"]);
@@ -44,6 +49,11 @@ async fn invalid_routing_is_explained(Demo(service): Demo) {
         let (_, wrong) = html.split_once("role=\"alert\">").expect("it says what is wrong");
         assert_shows(wrong.split("</div>").next().unwrap(), &[said]);
         admin.post("/operations/routing", &[("default_method", method)]).is(422).await;
+    }
+    for (wrong, pointer) in
+        [(json!({"default_method": "bert"}), "/default_method"), (json!({"experiment": {}}), "/experiment")]
+    {
+        service.put("/routing", wrong).await.assert_problem(422, &[pointer]);
     }
     assert_eq!(last(&service).await, None);
 }
