@@ -63,7 +63,9 @@ impl IntoFuture for Call {
         Box::pin(async {
             let (client, request) = self.0.build_split();
             let request = request.unwrap();
-            let sent = format!("{} {}", request.method(), request.url());
+            let body = request.body().and_then(Body::as_bytes).unwrap_or_default();
+            let body: String = std::str::from_utf8(body).unwrap_or("bytes").chars().take(300).collect();
+            let sent = format!("{} {} {body}", request.method(), request.url());
             let answer = client.execute(request).await.unwrap_or_else(|error| panic!("{sent}: {error:?}"));
             let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
             let body = answer.bytes().await.unwrap_or_else(|error| panic!("{sent}: {error:?}"));
@@ -75,7 +77,7 @@ impl IntoFuture for Call {
 /// What the service answered.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Its method and address.
+    /// Its method, address and the start of its body.
     pub request: String,
     pub status: u16,
     pub headers: HeaderMap,
@@ -137,4 +139,51 @@ impl Answer {
 pub fn ids(suggestions: &Value) -> Vec<String> {
     let found = suggestions.as_array().unwrap_or_else(|| panic!("no suggestions: {suggestions}"));
     found.iter().map(|one| one["article"]["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The object, with other members or more of them.
+pub fn merged(mut object: Value, more: &Value) -> Value {
+    let members = object.as_object_mut().expect("it is an object");
+    members.extend(more.as_object().expect("so is this").clone());
+    object
+}
+
+/// An answer has what is expected of it: each member of an object, where null is also one that is missing, and each
+/// item of a list, which has no others.
+#[track_caller]
+pub fn assert_has(found: &Value, expected: impl Borrow<Value>) {
+    let place = differs(found, expected.borrow());
+    assert_eq!(place, None, "expected {:#} in {found:#}", expected.borrow());
+}
+
+/// Where it is not as expected.
+fn differs(found: &Value, expected: &Value) -> Option<String> {
+    let below = |name: &dyn Display, found: &Value, expected: &Value| {
+        differs(found, expected).map(|place| format!("/{name}{place}"))
+    };
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => {
+            let mut members = expected.iter();
+            members.find_map(|(name, value)| below(name, found.get(name).unwrap_or(&Value::Null), value))
+        }
+        (Value::Array(found), Value::Array(expected)) if found.len() == expected.len() => {
+            let mut items = found.iter().zip(expected).enumerate();
+            items.find_map(|(place, (found, expected))| below(&place, found, expected))
+        }
+        _ => (found != expected).then(String::new),
+    }
+}
+
+/// A page or file has all of these texts.
+#[track_caller]
+pub fn assert_shows(page: &str, texts: &[&str]) {
+    let missing: Vec<&&str> = texts.iter().filter(|text| !page.contains(**text)).collect();
+    assert!(missing.is_empty(), "{missing:?} in {page}");
+}
+
+/// A page or file has none of these texts.
+#[track_caller]
+pub fn assert_hides(page: &str, texts: &[&str]) {
+    let found: Vec<&&str> = texts.iter().filter(|text| page.contains(**text)).collect();
+    assert!(found.is_empty(), "{found:?} in {page}");
 }

@@ -45,7 +45,7 @@ pub use macro_rules_attribute::apply;
 use tokio::time::timeout;
 
 pub use self::{
-    client::{Answer, Call, ids},
+    client::{Answer, Call, assert_has, assert_hides, assert_shows, ids, merged},
     database::{Kind, TestDatabase},
     postgres::{is_watchdog, watch},
 };

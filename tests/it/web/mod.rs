@@ -357,6 +357,17 @@ impl Fixture for Demo {
     }
 }
 
+/// The demo, and a replica of it.
+pub struct Replicated(pub Service, pub Service);
+
+impl Fixture for Replicated {
+    async fn prepare(db: &TestDatabase) -> Self {
+        let (service, replica) = (Service::demo(db).await, Service::start(db).await);
+        replica.serve_demo().await;
+        Self(service, replica)
+    }
+}
+
 /// A service where every program needs a key.
 pub struct Guarded(pub Service);
 

@@ -5,15 +5,12 @@ use std::{
     io::Write,
     path::Path,
     process::Command,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime},
 };
 
 use atelier::{config::Limits, platform::db::Actor, releases as live_release};
-use atelier_core::{domain::Role, util::digest::sha256};
+use atelier_core::util::digest::sha256;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
@@ -22,7 +19,7 @@ use tempfile::TempDir;
 use super::{Demo, Service, models};
 use crate::{
     demo,
-    harness::{Call, TestDatabase, apply, contract, on_sqlite},
+    harness::{Call, TestDatabase, apply, assert_has, assert_shows, contract, on_sqlite},
 };
 
 #[apply(on_sqlite)]
@@ -31,21 +28,19 @@ async fn lists_the_methods_of_the_release(Demo(service): Demo) {
     assert_eq!(methods["release"], "demo");
     let listed = methods["methods"].as_array().unwrap();
     assert_eq!(listed.len(), demo::methods().len());
-    let of = |name: &str| listed.iter().find(|method| method["method"] == name).unwrap();
-    assert_eq!((&of("none")["parameters"], &of("gsu")["parameters"]), (&json!(546_432), &json!(921_856)));
-    assert_eq!((&of("none")["personal"], &of("gsu")["personal"]), (&json!(false), &json!(true)));
-    assert!(of("gsu")["metrics"]["recall_at_5"]["mean"].as_f64().unwrap() > 0.0);
+    let find = |name: &str| listed.iter().find(|method| method["method"] == name).unwrap();
+    assert_has(find("none"), json!({"parameters": 546_432, "personal": false}));
+    assert_has(find("gsu"), json!({"parameters": 921_856, "personal": true}));
+    assert!(find("gsu")["metrics"]["recall_at_5"]["mean"].as_f64().unwrap() > 0.0);
     let releases = service.json("/releases").await;
-    assert_eq!(releases["active"], "demo");
-    assert_eq!(releases["releases"][0]["data"], "demo");
+    assert_eq!((&releases["active"], &releases["releases"][0]["data"]), (&json!("demo"), &json!("demo")));
 }
 
-/// A folder with the demo release, a copy by another name, and one with a truncated file.
+/// A folder with the demo release, and one of another format.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["demo", "broken"] {
-        copy(&models().join("demo"), &folder.path().join(name));
-    }
+    copy(&models().join("demo"), &folder.path().join("demo"));
+    fs::create_dir(folder.path().join("broken")).unwrap();
     fs::write(folder.path().join("broken/release.json"), "{\"format\":7}").unwrap();
     folder
 }
@@ -58,100 +53,81 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
+pub fn change_manifest(release: &Path, change: impl FnOnce(&mut Value)) {
+    let path = release.join("release.json");
+    let mut manifest = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    change(&mut manifest);
+    fs::write(path, manifest.to_string()).unwrap();
+}
+
+async fn start_in(db: &TestDatabase, folder: &Path) -> Service {
+    Service::start_in(db, Limits::default(), folder.to_owned()).await
+}
+
+fn activate(service: &Service, name: &str) -> Call {
+    service.send(format!("/releases/{name}/activate"), json!({}))
+}
+
 #[apply(on_sqlite)]
 async fn a_release_is_swapped_under_load(db: TestDatabase) {
     let folder = folder();
     crate::web::fill(&db).await;
-    let service = Arc::new(Service::start_in(&db, Limits::default(), folder.path().to_owned()).await);
-    let (status, problem) = service.ask("/releases/nowhere/activate", &json!({})).await;
-    assert_eq!((status, &problem["code"]), (404, &json!("not-found")), "{problem}");
-    service.ask_ok("/releases/demo/activate", &json!({})).await;
+    let service = start_in(&db, folder.path()).await;
+    assert_eq!(activate(&service, "nowhere").is(404).await.json()["code"], "not-found");
+    activate(&service, "demo").is(200).await;
 
-    let (done, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let callers: Vec<_> = (0..4)
-        .map(|_| {
-            let (service, done, served) = (service.clone(), done.clone(), served.clone());
-            tokio::spawn(async move {
-                while !done.load(Ordering::Relaxed) {
-                    let answer =
-                        service.ask_ok("/complete", &json!({"outfit": [null, null, null, null]})).await;
-                    assert_eq!(answer["release"], "demo");
-                    served.fetch_add(1, Ordering::Relaxed);
-                }
-            })
-        })
-        .collect();
-    for _ in 0..2 {
-        // The same release, loaded again.
-        service.ask_ok("/releases/demo/activate", &json!({})).await;
-        let (status, problem) = service.ask("/releases/broken/activate", &json!({})).await;
-        assert_eq!((status, &problem["code"]), (409, &json!("release-refused")));
-        assert!(problem["detail"].as_str().unwrap().contains("format 7, expected 1"), "{problem}");
-    }
-    done.store(true, Ordering::Relaxed);
-    for caller in callers {
-        caller.await.unwrap();
-    }
-    assert!(served.load(Ordering::Relaxed) > 10);
-    let releases = service.json("/releases").await;
-    let names: Vec<&Value> =
-        releases["releases"].as_array().unwrap().iter().map(|release| &release["name"]).collect();
-    assert_eq!(names, ["broken", "demo"]);
-    assert!(releases["releases"][0]["refused"].as_str().unwrap().contains("format 7"));
-    assert_eq!(
-        live_release::activated(&service.store).await.unwrap().as_deref(),
-        Some("demo"),
-        "the next start serves it"
-    );
-}
-
-#[apply(on_sqlite)]
-async fn routing_chooses_the_method_by_default(Demo(service): Demo) {
-    let method = async |customer: Option<&str>| {
-        let answer = service.ask_ok("/complete", &json!({"outfit": [null], "customer": customer})).await;
-        (answer["method"].as_str().unwrap().to_owned(), answer["arm"].clone())
+    let done = AtomicBool::new(false);
+    let call = async || {
+        let mut served = 0;
+        while !done.load(Ordering::Relaxed) {
+            let answer = service.ask_ok("/complete", json!({"outfit": [null, null, null, null]})).await;
+            assert_eq!(answer["release"], "demo");
+            served += 1;
+        }
+        served
     };
-    let routing = json!({"default_method": "np"});
-    service.put("/routing", &routing).is(200).await;
-    assert_eq!(method(None).await, ("np".into(), Value::Null));
-    assert_eq!(service.json("/routing").await, routing);
-    let named = service.ask_ok("/complete", &json!({"outfit": [null], "method": "c"})).await;
-    assert_eq!((&named["method"], &named["arm"]), (&json!("c"), &Value::Null), "a named method answers");
-
-    for (wrong, pointer) in
-        [(json!({"default_method": "bert"}), "/default_method"), (json!({"experiment": {}}), "/experiment")]
-    {
-        let problem = service.put("/routing", &wrong).is(422).await.json();
-        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
-    }
+    let swap = async {
+        for _ in 0..2 {
+            // The same release, loaded again.
+            activate(&service, "demo").is(200).await;
+            let problem = activate(&service, "broken").is(409).await.json();
+            assert_eq!(problem["code"], "release-refused");
+            assert_shows(&problem["detail"].to_string(), &["format 7, expected 1"]);
+        }
+        done.store(true, Ordering::Relaxed);
+    };
+    let (one, two, three, four, ()) = tokio::join!(call(), call(), call(), call(), swap);
+    assert!(one + two + three + four > 10);
+    let releases = service.json("/releases").await;
+    assert_has(&releases, json!({"releases": [{"name": "broken"}, {"name": "demo"}]}));
+    assert_shows(&releases["releases"][0]["refused"].to_string(), &["format 7"]);
+    let next = live_release::activated(&service.store).await.unwrap();
+    assert_eq!(next.as_deref(), Some("demo"), "the next start serves it");
 }
 
 /// Reading a pipe takes for ever.
 #[apply(on_sqlite)]
 async fn special_files_in_a_release_are_refused(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
     for (name, special) in [("manifest", "release.json"), ("model", "gsu.onnx"), ("schema", "schema.toml")] {
         let release = folder.path().join(name);
         copy(&models().join("demo"), &release);
-        let path = release.join("release.json");
-        let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        manifest["name"] = json!(name);
-        if special != "release.json" {
-            manifest["files"][special]["bytes"] = json!(0);
-        }
-        fs::write(&path, manifest.to_string()).unwrap();
+        change_manifest(&release, |manifest| {
+            manifest["name"] = json!(name);
+            if special != "release.json" {
+                manifest["files"][special]["bytes"] = json!(0);
+            }
+        });
         fs::remove_file(release.join(special)).unwrap();
-        pipe(&release.join(special));
+        assert!(Command::new("mkfifo").arg(release.join(special)).status().unwrap().success());
     }
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = start_in(&db, folder.path()).await;
     let listed = service.json("/releases").await["releases"].take();
     for release in listed.as_array().unwrap() {
         let refused = release["refused"].as_str().unwrap_or_default();
         assert!(refused.ends_with(": it is not a file with contents"), "{release}");
-        let path = format!("/releases/{}/activate", release["name"].as_str().unwrap());
-        let (status, problem) = service.ask(&path, &json!({})).await;
-        assert!(matches!(status, 404 | 409), "{problem}");
+        let status = activate(&service, release["name"].as_str().unwrap()).await.status();
+        assert!(matches!(status, 404 | 409), "{release}: {status}");
     }
     assert_eq!(listed.as_array().map(Vec::len), Some(3));
 }
@@ -163,37 +139,27 @@ async fn folders_that_are_no_releases_are_listed_with_the_reason(db: TestDatabas
         fs::create_dir(folder.path().join(name)).unwrap();
     }
     fs::write(folder.path().join("notes.txt"), "").unwrap();
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    let reason = format!(
-        "{}/spring/release.json is missing; a release is made with `atelier-training release`",
-        folder.path().display()
-    );
+    let service = start_in(&db, folder.path()).await;
+    let path = folder.path().display();
+    let reason =
+        format!("{path}/spring/release.json is missing; a release is made with `atelier-training release`");
     let expected = json!([{"name": "spring", "methods": [], "tried": false, "refused": reason}]);
     assert_eq!(service.json("/releases").await["releases"], expected);
-    let admin = service.signed_in(Role::Admin).await;
-    for path in ["/operations/releases", "/operations/releases/spring"] {
-        let page = admin.page(path).await;
-        assert!(page.contains("spring/release.json is missing"), "{page}");
-    }
-    assert_eq!(service.ask("/releases/spring/activate", &json!({})).await.0, 404);
+    activate(&service, "spring").is(404).await;
 }
 
 #[apply(contract)]
 async fn a_replica_follows_an_activation(db: TestDatabase) {
-    let folder = folder();
-    let limits = Limits::default();
     crate::web::fill(&db).await;
-    let one = Service::start_in(&db, limits, folder.path().to_owned()).await;
-    let other = Service::start_in(&db, limits, folder.path().to_owned()).await;
+    let [one, other] = [start_in(&db, &models()).await, start_in(&db, &models()).await];
     assert!(other.releases.current().is_none());
-    one.ask_ok("/releases/demo/activate", &json!({})).await;
+    // Although it served nothing before.
+    activate(&one, "demo").is(200).await;
     other.releases.refresh().await.unwrap();
-    let answer = other.ask_ok("/complete", &json!({"outfit": [null]})).await;
-    assert_eq!(answer["release"], "demo", "although it served nothing before");
-    one.put("/routing", &json!({"default_method": "np"})).is(200).await;
+    assert_eq!(other.ask_ok("/complete", json!({"outfit": [null]})).await["release"], "demo");
+    one.put("/routing", json!({"default_method": "np"})).is(200).await;
     other.releases.refresh().await.unwrap();
-    let answer = other.ask_ok("/complete", &json!({"outfit": [null]})).await;
-    assert_eq!(answer["method"], "np");
+    assert_eq!(other.ask_ok("/complete", json!({"outfit": [null]})).await["method"], "np");
 }
 
 /// An archive of entries with any path, as no tool would write it.
@@ -239,13 +205,10 @@ fn names(folder: &Path) -> Vec<String> {
 async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     crate::web::fill(&db).await;
-    let service = Service::start_in(&db, Limits::default(), folder.path().join("models")).await;
+    let service = start_in(&db, &folder.path().join("models")).await;
     let packed = gzip(&packed_demo());
     let added = send(&service, packed.clone(), &sha256(&packed).to_uppercase()).is(201).await.json();
-    assert_eq!(
-        (&added["name"], &added["tried"], &added["refused"]),
-        (&json!("demo"), &json!(true), &Value::Null)
-    );
+    assert_has(&added, json!({"name": "demo", "tried": true, "refused": null}));
     assert_eq!(names(&folder.path().join("models")), ["demo"]);
     let listed = service.json("/releases").await;
     assert_eq!((&listed["active"], &listed["releases"][0]), (&Value::Null, &added));
@@ -254,13 +217,10 @@ async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
     assert_eq!(Value::from(entry.details), json!({"sha256": sha256(&packed)}));
 
     let problem = send(&service, packed.clone(), &sha256(&packed)).is(409).await.json();
-    assert_eq!(
-        problem["detail"],
-        "there is a release demo already, and releases never change; give it another name"
-    );
-    let live = service.ask_ok("/releases/demo/activate", &json!({})).await;
-    assert_eq!(live["release"], "demo");
-    service.ask_ok("/complete", &json!({"outfit": [null, null]})).await;
+    let detail = "there is a release demo already, and releases never change; give it another name";
+    assert_eq!(problem["detail"], detail);
+    assert_eq!(activate(&service, "demo").ok().await["release"], "demo");
+    service.ask_ok("/complete", json!({"outfit": [null, null]})).await;
 }
 
 #[apply(on_sqlite)]
@@ -270,92 +230,72 @@ async fn hostile_archives_leave_nothing(db: TestDatabase) {
     let folder = outside.path().join("models");
     let limits = Limits { release_bytes: 32 << 20, ..Limits::default() };
     let service = Service::start_in(&db, limits, folder.clone()).await;
-    let plain = |path| archive(&[(Type::Regular, path, b"x")]);
+    let file = |path: &'static str| (Type::Regular, path, &b"x"[..]);
+    let plain = |path| archive(&[file(path)]);
+    let spaces = |count| gzip(&archive(&[(Type::Regular, "demo/release.json", &vec![b' '; count])]));
     let demo = packed_demo();
-    let with = |entries: &[(EntryType, &str, &[u8])]| {
-        let mut both = demo.clone();
-        both.truncate(demo.len() - 1024);
-        both.extend(archive(entries));
-        both
-    };
+    let with_more = [&demo[..demo.len() - 1024], &plain("demo/more.bin")].concat();
     let manifest = fs::read_to_string(models().join("demo/release.json")).unwrap();
     let renamed = manifest.replace("\"name\": \"demo\"", "\"name\": \"other\"");
     assert_ne!(manifest, renamed);
-    let bomb = gzip(&archive(&[(Type::Regular, "demo/release.json", &vec![b' '; 64 << 20])]));
+    let with_manifest = |text: &str| archive(&[(Type::Regular, "demo/release.json", text.as_bytes())]);
+    let long_path = &b"26 path=../../../escaped\n"[..];
     let not_tar = "the body is not a complete tar archive, plain or compressed with gzip: ";
-    let not_in_place = "is in the wrong place: an archive has one folder, NAME, with files, NAME/FILE";
-    let cases: Vec<(Vec<u8>, u16, String)> = vec![
-        (plain("../demo/release.json"), 422, format!("../demo/release.json {not_in_place}")),
-        (plain("demo/../../escaped"), 422, format!("demo/../../escaped {not_in_place}")),
-        (plain("/tmp/escaped"), 422, format!("/tmp/escaped {not_in_place}")),
-        (plain("release.json"), 422, format!("release.json {not_in_place}")),
-        (plain("demo/sub/release.json"), 422, format!("demo/sub/release.json {not_in_place}")),
-        (plain(".demo/release.json"), 422, "a release's name has 1 to 128".into()),
-        (plain("demo/.hidden"), 422, "demo/.hidden has no plain file name; leave it out".into()),
-        (
-            archive(&[(Type::Symlink, "demo/c.onnx", b"")]),
-            422,
-            "demo/c.onnx is neither a file nor a folder".into(),
-        ),
-        (
-            archive(&[(Type::Link, "demo/c.onnx", b"")]),
-            422,
-            "demo/c.onnx is neither a file nor a folder".into(),
-        ),
-        (
-            archive(&[(Type::Symlink, "demo", b""), (Type::Regular, "demo/x", b"")]),
-            422,
-            "demo is neither".into(),
-        ),
-        (
-            archive(&[(Type::Fifo, "demo/c.onnx", b"")]),
-            422,
-            "demo/c.onnx is neither a file nor a folder".into(),
-        ),
-        (
-            archive(&[(Type::XHeader, "x", b"26 path=../../../escaped\n"), (Type::Regular, "demo/x", b"")]),
-            422,
-            "the archive has file names or sizes that plain tar cannot hold".into(),
-        ),
-        (
-            archive(&[(Type::Regular, "demo/a", b""), (Type::Regular, "other/a", b"")]),
-            422,
-            "the archive has two folders, demo and other; a release is one".into(),
-        ),
-        (
-            archive(&[(Type::Regular, "demo/a", b""), (Type::Regular, "demo/a", b"")]),
-            422,
-            "demo/a appears twice".into(),
-        ),
-        (
-            gzip(&archive(&[(Type::Regular, "demo/release.json", &vec![b' '; (16 << 20) + 1])])),
-            422,
-            "demo/release.json: 16777217 bytes, expected at most 16777216".into(),
-        ),
-        (plain("demo/c.onnx"), 422, "demo/release.json is missing".into()),
-        (with(&[(Type::Regular, "demo/more.bin", b"x")]), 422, "demo/more.bin is not in the manifest".into()),
-        (
-            archive(&[(Type::Regular, "demo/release.json", renamed.as_bytes())]),
-            422,
-            "the folder demo holds a release called \"other\"".into(),
-        ),
-        (archive(&[(Type::Regular, "demo/release.json", manifest.as_bytes())]), 409, "demo/".into()),
-        (demo[..demo.len() / 2].to_vec(), 422, String::new()),
-        (gzip(&demo)[..100_000].to_vec(), 422, not_tar.into()),
-        (b"{}".to_vec(), 422, not_tar.into()),
-        (Vec::new(), 422, "the archive has no files".into()),
-        (bomb, 422, "the archive has more than 33554432 bytes (limits.release_bytes)".into()),
-        (vec![b' '; (32 << 20) + 1], 413, "the body is longer than this path's limit".into()),
-    ];
-    for (body, status, expected) in cases {
-        let digest = sha256(&body);
-        let answer = send(&service, body, &digest).await;
-        let (found, problem) = (answer.status(), answer.json());
-        assert_eq!(found, status, "{expected}: {problem}");
+    let refused = async |body: &[u8], digest: &str, status: u16, expected: &str| {
+        let answer = send(&service, body.to_owned(), digest).await;
+        let problem = answer.assert_problem(status, &[]);
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains(&expected) && !detail.contains(".upload"), "{expected}: {detail}");
+        assert!(detail.contains(expected) && !detail.contains(".upload"), "{expected}: {detail}");
         assert_eq!(names(&folder), [""; 0], "{expected}");
+    };
+    let place = "is in the wrong place: an archive has one folder, NAME, with files, NAME/FILE";
+    let no_file = "demo/c.onnx is neither a file nor a folder";
+    for (body, status, expected) in [
+        (plain("../demo/release.json"), 422, &*format!("../demo/release.json {place}")),
+        (plain("demo/../../escaped"), 422, &*format!("demo/../../escaped {place}")),
+        (plain("/tmp/escaped"), 422, &*format!("/tmp/escaped {place}")),
+        (plain("release.json"), 422, &*format!("release.json {place}")),
+        (plain("demo/sub/release.json"), 422, &*format!("demo/sub/release.json {place}")),
+        (plain(".demo/release.json"), 422, "a release's name has 1 to 128"),
+        (plain("demo/.hidden"), 422, "demo/.hidden has no plain file name; leave it out"),
+        (archive(&[(Type::Symlink, "demo/c.onnx", b"")]), 422, no_file),
+        (archive(&[(Type::Link, "demo/c.onnx", b"")]), 422, no_file),
+        (archive(&[(Type::Fifo, "demo/c.onnx", b"")]), 422, no_file),
+        (archive(&[(Type::Symlink, "demo", b""), file("demo/x")]), 422, "demo is neither"),
+        (
+            archive(&[(Type::XHeader, "x", long_path), file("demo/x")]),
+            422,
+            "the archive has file names or sizes that plain tar cannot hold",
+        ),
+        (
+            archive(&[file("demo/a"), file("other/a")]),
+            422,
+            "the archive has two folders, demo and other; a release is one",
+        ),
+        (archive(&[file("demo/a"), file("demo/a")]), 422, "demo/a appears twice"),
+        (spaces((16 << 20) + 1), 422, "demo/release.json: 16777217 bytes, expected at most 16777216"),
+        (plain("demo/c.onnx"), 422, "demo/release.json is missing"),
+        (with_more, 422, "demo/more.bin is not in the manifest"),
+        (with_manifest(&renamed), 422, "the folder demo holds a release called \"other\""),
+        (with_manifest(&manifest), 409, "demo/"),
+        (demo[..demo.len() / 2].to_vec(), 422, ""),
+        (gzip(&demo)[..100_000].to_vec(), 422, not_tar),
+        (b"{}".to_vec(), 422, not_tar),
+        (Vec::new(), 422, "the archive has no files"),
+        (spaces(64 << 20), 422, "the archive has more than 33554432 bytes (limits.release_bytes)"),
+        (vec![b' '; (32 << 20) + 1], 413, "the body is longer than this path's limit"),
+    ] {
+        refused(&body, &sha256(&body), status, expected).await;
     }
+    // What changed on its way.
+    let mut changed = demo.clone();
+    let place = demo.windows(10).rposition(|bytes| bytes == b"safetensor").unwrap();
+    changed[place + 1024] ^= 1;
+    let no_digest = "expected the body's SHA-256, 64 hexadecimal digits, found \"\"";
+    refused(&changed, &sha256(&changed), 409, "the manifest says").await;
+    assert_eq!(service.log(1).await[0].action, "release.refused");
+    refused(&changed, &sha256(&demo), 422, "the body has the SHA-256").await;
+    refused(&demo, "", 422, no_digest).await;
     assert_eq!(names(outside.path()), ["models"]);
 }
 
@@ -374,7 +314,7 @@ async fn what_a_killed_upload_left_is_removed(db: TestDatabase) {
     busy.try_lock().unwrap();
     make(".upload-killed", 60);
     make(".upload-new", 0);
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = start_in(&db, folder.path()).await;
     send(&service, Vec::new(), &sha256(b"")).is(422).await;
     let mut left = names(folder.path());
     left.sort();
@@ -382,26 +322,4 @@ async fn what_a_killed_upload_left_is_removed(db: TestDatabase) {
     make(".upload-busy", 25 * 3600);
     service.releases.remove_left_over();
     assert_eq!(names(folder.path()), [".upload-new"]);
-}
-
-#[apply(on_sqlite)]
-async fn a_release_that_changed_on_its_way_is_refused(db: TestDatabase) {
-    let folder = tempfile::tempdir().unwrap();
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
-    let demo = packed_demo();
-    let mut changed = demo.clone();
-    let place = demo.windows(10).rposition(|bytes| bytes == b"safetensor").unwrap();
-    changed[place + 1024] ^= 1;
-    for (body, digest, status, expected) in [
-        (changed.clone(), sha256(&changed), 409, "the manifest says"),
-        (changed, sha256(&demo), 422, "the body has the SHA-256"),
-        (demo.clone(), String::new(), 422, "expected the body's SHA-256, 64 hexadecimal digits, found \"\""),
-    ] {
-        let answer = send(&service, body, &digest).await;
-        let (found, problem) = (answer.status(), answer.json());
-        assert_eq!(found, status, "{problem}");
-        assert!(problem["detail"].as_str().unwrap().contains(expected), "{problem}");
-        assert_eq!(names(folder.path()), [""; 0]);
-    }
-    assert_eq!(service.log(1).await[0].action, "release.refused");
 }

@@ -1,91 +1,45 @@
-//! The case explorer, compared with the single answers, which this test reads by rows, unlike the service.
+//! The case explorer, compared with the single answers of the release; how these are sorted and filtered is asked in
+//! `atelier_engine::evaluation`.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs::File,
-};
+use std::collections::HashSet;
 
-use atelier_core::domain::Customer;
-use parquet::{
-    file::{reader::FileReader, serialized_reader::SerializedFileReader},
-    record::RowAccessor,
+use atelier_core::domain::{ArticleId, Customer, CustomerId, Method};
+use atelier_engine::{
+    evaluation::{By, Lead, Ranks, Selection, Versus},
+    release::Release,
 };
 use serde_json::json;
 
 use super::text;
 use crate::{
-    harness::{apply, on_sqlite},
+    harness::{apply, assert_hides, assert_shows, on_sqlite},
     web::{Analyst, models, rows},
 };
 
-/// A row of `ranks.parquet`.
-struct Answered {
-    customer: String,
-    seen: bool,
-    articles: Vec<String>,
-    slot: usize,
-    article: String,
-    kind: String,
-    /// Rank and cross-entropy, by method.
-    gsu: (f32, f32),
-    none: (f32, f32),
+const CASES: &str = "/evaluation/cases?first=gsu&second=none";
+const CUSTOMERS: &str = "/evaluation/customers?first=gsu&second=none";
+const VERSUS: Versus =
+    Versus { first: Method::Gsu, second: Method::None, by: By::LogProbability, lead: Lead::First };
+
+/// The demo's single answers, and for each of its customers whether the database has them.
+fn ranks() -> (Ranks, Vec<bool>) {
+    let ranks = Ranks::from_release(&Release::open(&models().join("demo")).unwrap()).unwrap();
+    let known: HashSet<CustomerId> = rows::<Customer>().into_iter().map(|customer| customer.id).collect();
+    let among = ranks.customers().iter().map(|customer| known.contains(customer)).collect();
+    (ranks, among)
 }
 
-impl Answered {
-    fn difference(&self) -> f32 {
-        self.none.1 - self.gsu.1
-    }
-
-    /// The link that opens the case in Side by side.
-    fn link(&self) -> String {
-        let slots = self.articles.iter().enumerate();
-        let slots =
-            slots.map(|(slot, id)| if slot == self.slot { "slot=".into() } else { format!("slot={id}") });
-        format!(
-            "/side-by-side?customer={}&#38;{}&#38;truth={}&#38;method=none&#38;method=gsu&#38;unfit=on&#38;sold_out=on&#38;any=on",
-            self.customer,
-            slots.collect::<Vec<_>>().join("&#38;"),
-            self.article
-        )
-    }
-}
-
-fn answers() -> Vec<Answered> {
-    let file = SerializedFileReader::new(File::open(models().join("demo/ranks.parquet")).unwrap()).unwrap();
-    let names: Vec<String> = file
-        .metadata()
-        .file_metadata()
-        .schema()
-        .get_fields()
-        .iter()
-        .map(|field| field.name().to_owned())
-        .collect();
-    let place = |name: &str| names.iter().position(|other| other == name).unwrap();
-    let answered = |row: parquet::record::Row| {
-        let text = |name: &str| row.get_string(place(name)).unwrap().clone();
-        let both = |method: &str| {
-            let of = |what: &str| row.get_float(place(&format!("{method}.{what}"))).unwrap();
-            (of("rank"), of("cross_entropy"))
-        };
-        Answered {
-            customer: text("customer"),
-            seen: row.get_bool(place("seen")).unwrap(),
-            articles: text("articles").split('|').map(str::to_owned).collect(),
-            slot: usize::try_from(row.get_int(place("slot")).unwrap()).unwrap(),
-            article: text("article"),
-            kind: text("type"),
-            gsu: both("gsu"),
-            none: both("none"),
-        }
-    };
-    file.get_row_iter(None).unwrap().map(|row| answered(row.unwrap())).collect()
-}
-
-/// Answers for customers in the demo's database.
-fn known_answers() -> Vec<Answered> {
-    let known: HashSet<String> =
-        rows::<Customer>().into_iter().map(|customer| customer.id.to_string()).collect();
-    answers().into_iter().filter(|answered| known.contains(&answered.customer)).collect()
+/// The links that open the cases in Side by side.
+fn expected_links(ranks: &Ranks, versus: Versus, selection: Selection<'_>) -> Vec<String> {
+    let cases = ranks.cases_by_difference(versus, selection).into_iter().map(|difference| {
+        let case = ranks.case(difference.row);
+        let mut slots: Vec<&str> = case.articles().map(ArticleId::as_str).collect();
+        slots[case.slot] = "";
+        let (customer, slots, truth) = (case.customer, slots.join("&#38;slot="), case.truth());
+        let shown = "method=none&#38;method=gsu&#38;unfit=on&#38;sold_out=on&#38;any=on";
+        format!("/side-by-side?customer={customer}&#38;slot={slots}&#38;truth={truth}&#38;{shown}")
+    });
+    cases.collect()
 }
 
 /// The links to Side by side, in their order.
@@ -96,109 +50,102 @@ fn links(html: &str) -> Vec<String> {
 
 #[apply(on_sqlite)]
 async fn cases_start_with_the_largest_difference(Analyst(_service, analyst): Analyst) {
-    let html = analyst.page("/evaluation/cases?first=gsu&second=none").await;
+    let (ranks, known) = ranks();
+    let known = Selection { among: Some(&known), ..Selection::default() };
+    let all = expected_links(&ranks, VERSUS, known);
+    let html = analyst.page(CASES).await;
     assert!(html.len() < 60_000, "{} bytes", html.len());
-    let mut all = known_answers();
-    assert!(text(&html).contains(&format!("{},{:03} cases", all.len() / 1000, all.len() % 1000)));
-    all.sort_by(|one, other| other.difference().total_cmp(&one.difference()));
-    let expected: Vec<String> = all.iter().take(12).map(Answered::link).collect();
-    assert_eq!(links(&html), expected);
-    let first = &all[0];
-    assert!(text(&html).contains(&format!("gsu rank {}", first.gsu.0)), "{}", text(&html));
-    assert!(text(&html).contains(&format!("none rank {}", first.none.0)));
+    assert_eq!(links(&html), all[..12]);
+    let count = format!("{},{:03} cases", all.len() / 1000, all.len() % 1000);
+    let first = ranks.cases_by_difference(VERSUS, known)[0].row;
+    let rank = |method: Method| format!("{method} rank {}", ranks.answer(method, first).unwrap().0);
+    assert_shows(&text(&html), &[&count, &rank(Method::Gsu), &rank(Method::None)]);
 
     // The link works, and the page marks the true article.
-    let opened = analyst.page(&expected[0].replace("&#38;", "&")).await;
-    assert!(opened.contains(&first.article), "{opened}");
-    // The second page continues after the first.
-    let second = links(&analyst.page("/evaluation/cases?first=gsu&second=none&page=2").await);
-    assert_eq!(second[0], all[12].link());
-    let past = analyst.page("/evaluation/cases?first=gsu&second=none&page=9999").await;
-    assert_eq!(links(&past).last(), all.last().map(Answered::link).as_ref(), "it is the last page");
-    let customers = analyst.page("/evaluation/customers?first=gsu&second=none&page=9999").await;
-    assert!(customers.contains("rel=\"prev\"") && !customers.contains("No customers match"), "{customers}");
+    let opened = analyst.page(all[0].replace("&#38;", "&")).await;
+    assert_shows(&opened, &[ranks.case(first).truth().as_str()]);
+    // The second page continues after the first, and past the last one is the last one.
+    assert_eq!(links(&analyst.page(format!("{CASES}&page=2")).await), all[12..24]);
+    let past = links(&analyst.page(format!("{CASES}&page=9999")).await);
+    assert!(!past.is_empty() && all.ends_with(&past), "{past:?}");
+    let customers = analyst.page(format!("{CUSTOMERS}&page=9999")).await;
+    assert_shows(&customers, &["rel=\"prev\""]);
+    assert_hides(&customers, &["No customers match"]);
 }
 
 #[apply(on_sqlite)]
 async fn cases_can_be_filtered_and_reversed(Analyst(_service, analyst): Analyst) {
-    let base = "/evaluation/cases?first=gsu&second=none";
-    let shown = async |query: &str| links(&analyst.page(&format!("{base}&{query}")).await);
-    let best = |all: &[Answered], key: &dyn Fn(&Answered) -> f32| {
-        all.iter().min_by(|one, other| key(one).total_cmp(&key(other))).unwrap().link()
-    };
-    let mut all = known_answers();
-    assert_eq!(shown("lead=second").await[0], best(&all, &Answered::difference));
-    assert_eq!(shown("by=rank").await[0], best(&all, &|one| one.gsu.0 - one.none.0));
-    all.retain(|one| one.kind == "coat" && !one.seen);
-    assert_eq!(shown("type=coat&seen=no").await[0], best(&all, &|one| -one.difference()));
-    let customer = all[0].customer.clone();
-    let own: Vec<Answered> = known_answers().into_iter().filter(|one| one.customer == customer).collect();
-    assert_eq!(shown(&format!("customer={customer}")).await.len(), own.len().min(12));
-
+    let shown = async |query: &str| links(&analyst.page(format!("{CASES}&{query}")).await);
+    let (ranks, known) = ranks();
+    let known = Selection { among: Some(&known), ..Selection::default() };
+    let unseen_coats = Selection { kind: Some("coat"), seen: Some(false), ..known };
+    let customer = ranks.case(ranks.cases_by_difference(VERSUS, unseen_coats)[0].row).customer;
+    for (query, versus, selection) in [
+        ("lead=second", Versus { lead: Lead::Second, ..VERSUS }, known),
+        ("by=rank", Versus { by: By::Rank, ..VERSUS }, known),
+        ("type=coat&seen=no", VERSUS, unseen_coats),
+        (&format!("customer={customer}"), VERSUS, Selection { customer: Some(customer), ..known }),
+        // A form as browsers send it, with its empty fields.
+        ("by=log_probability&lead=first&type=&seen=&known=yes&customer=&page=", VERSUS, known),
+    ] {
+        let mut expected = expected_links(&ranks, versus, selection);
+        expected.truncate(12);
+        assert_eq!(shown(query).await, expected, "{query}");
+    }
     // The whole evaluation: customers who are not in the database are listed without a link.
-    let html = analyst.page(&format!("{base}&known=no")).await;
-    assert!(text(&html).contains("9,579 cases"));
+    let html = analyst.page(format!("{CASES}&known=no")).await;
+    assert_shows(&text(&html), &["9,579 cases"]);
     let strangers = html.matches("this customer is not in this database").count();
-    assert_eq!(strangers + links(&html).len(), 12);
-    assert!(strangers > 0);
-    // A form as browsers send it, with its empty fields.
-    let open = "by=log_probability&lead=first&type=&seen=&known=yes&customer=&page=";
-    assert_eq!(shown(open).await, shown("").await);
-    let unknown = analyst.page(&format!("{base}&customer=c-nobody")).await;
-    assert!(unknown.contains("No cases match"));
+    assert!(strangers > 0 && strangers + links(&html).len() == 12, "{html}");
+    assert_shows(&analyst.page(format!("{CASES}&customer=c-nobody")).await, &["No cases match"]);
 }
 
 #[apply(on_sqlite)]
-async fn customers_are_sorted_by_the_mean_of_their_cases(Analyst(_service, analyst): Analyst) {
-    let html = analyst.page("/evaluation/customers?first=gsu&second=none").await;
-    let mut sums: HashMap<String, (f64, f64)> = HashMap::new();
-    for answered in known_answers() {
-        let (sum, count) = sums.entry(answered.customer.clone()).or_default();
-        *sum += f64::from(answered.difference());
-        *count += 1.0;
-    }
-    let mean = |(sum, count): &(f64, f64)| sum / count;
-    let (customer, most) = sums.iter().max_by(|one, other| mean(one.1).total_cmp(&mean(other.1))).unwrap();
-    let first = html.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
-    assert!(
-        first.contains(&format!("<th scope=\"row\"><strong>{customer}</strong></th>")),
-        "{customer}: {first}"
-    );
-    let cells = first.split("<td class=\"number\">").skip(1).map(|cell| cell.split('<').next().unwrap());
-    let cells: Vec<&str> = cells.collect();
-    assert_eq!(cells[0], most.1.to_string());
-    assert!((cells[1].parse::<f64>().unwrap() - mean(most)).abs() < 6e-4, "{first}");
-    assert!(first.contains(&format!("customer={customer}&#38;known=yes")), "{first}");
-    assert!(text(&html).contains(&format!("{} customers", sums.len())));
+async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, analyst): Analyst) {
+    let (ranks, known) = ranks();
+    let all =
+        ranks.customers_by_difference(VERSUS, Selection { among: Some(&known), ..Selection::default() });
+    let html = analyst.page(CUSTOMERS).await;
+    assert_shows(&text(&html), &[&format!("{} customers", all.len())]);
+    let row = html.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
+    let (first, customer) = (all[0], all[0].customer);
+    let cells = [
+        format!("<th scope=\"row\"><strong>{customer}</strong></th>"),
+        format!("<td class=\"number\">{}<", first.cases),
+        format!("{:.3}</td>", first.difference),
+        format!("customer={customer}&#38;known=yes"),
+    ];
+    assert_shows(row, &cells.each_ref().map(String::as_str));
 }
 
 #[apply(on_sqlite)]
 async fn the_name_of_a_customer_leads(Analyst(service, analyst): Analyst) {
-    let html = analyst.page("/evaluation/customers?first=gsu&second=none").await;
+    let html = analyst.page(CUSTOMERS).await;
     let (_, id) = html.split_once("<th scope=\"row\"><strong>").unwrap();
     let id = id.split('<').next().unwrap();
-    let mut profile = service.json(&format!("/customers/{id}")).await["features"].clone();
-    profile["name"] = "Jana Müller".into();
-    service.put(&format!("/customers/{id}"), &json!({"features": profile})).await;
-    let named = format!("<strong>Jana Müller</strong> <span class=\"quiet small\">{id}</span>");
+    service.patch(format!("/customers/{id}"), json!({"features": {"name": "Jana Müller"}})).is(200).await;
     let outfit = "slot=a-00134&slot=&method=gsu";
-    for page in [
-        "/evaluation/customers?first=gsu&second=none".to_owned(),
-        format!("/evaluation/cases?first=gsu&second=none&customer={id}"),
-        format!("/side-by-side?customers={id},c-014871&{outfit}"),
-        format!("/side-by-side?customer={id}&{outfit}"),
+    let both = format!("/side-by-side?customers={id},c-014871&{outfit}");
+    let named = [&*format!("<strong>Jana Müller</strong> <span class=\"quiet small\">{id}</span>")];
+    let headings = [
+        &*format!("Outfits of Jana Müller · {id}</h2>"),
+        &*format!("<th scope=\"row\">Jana Müller · {id}</th>"),
+    ];
+    for (page, texts) in [
+        (CUSTOMERS, &named[..]),
+        (&format!("{CASES}&customer={id}"), &named),
+        (&both, &named),
+        (&format!("/side-by-side?customer={id}&{outfit}"), &named),
+        (&format!("{both}&method=none"), &headings),
+        // Files have the id only.
+        (
+            &format!("/side-by-side/similarity.csv?customers={id},c-014871&{outfit}"),
+            &[&*format!("{id},c-014871,")],
+        ),
+        (&format!("/studio/customers/{id}"), &["<h1>Profile of Jana Müller</h1>"]),
     ] {
-        let html = analyst.page(&page).await;
-        assert!(html.contains(&named), "{page}: {html}");
+        assert_shows(&analyst.page(page).await, texts);
     }
-    let html = analyst.page(&format!("/side-by-side?customers={id},c-014871&{outfit}&method=none")).await;
-    assert!(html.contains(&format!("Outfits of Jana Müller · {id}</h2>")), "{html}");
-    assert!(html.contains(&format!("<th scope=\"row\">Jana Müller · {id}</th>")), "{html}");
-    // Files have the id only.
-    let csv = analyst.page(&format!("/side-by-side/similarity.csv?customers={id},c-014871&{outfit}")).await;
-    assert!(csv.contains(&format!("{id},c-014871,")), "{csv}");
-    let html = analyst.page(&format!("/studio/customers/{id}")).await;
-    assert!(html.contains("<h1>Profile of Jana Müller</h1>"), "{html}");
 }
 
 #[apply(on_sqlite)]
@@ -207,57 +154,58 @@ async fn cases_can_be_downloaded(Analyst(_service, analyst): Analyst) {
     assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8");
     assert_eq!(answer.header("content-disposition"), "attachment; filename=\"demo-gsu-none-cases.csv\"");
     let text = answer.text();
-    let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+    let mut lines = text.split_terminator("\r\n");
     assert_eq!(
-        lines[0],
+        lines.next().unwrap(),
         "outfit,slot,customer,seen,type,article,articles,gsu.rank,none.rank,gsu.log_probability,none.log_probability,\
          difference"
     );
-    let mut coats: Vec<Answered> = answers().into_iter().filter(|one| one.kind == "coat").collect();
-    coats.sort_by(|one, other| other.difference().total_cmp(&one.difference()));
-    assert_eq!(lines.len(), coats.len() + 1);
-    for (line, coat) in lines[1..].iter().zip(&coats) {
-        let cells: Vec<&str> = line.split(',').collect();
-        assert_eq!(
-            cells[2..7],
-            [&*coat.customer, &coat.seen.to_string(), "coat", &coat.article, &coat.articles.join("|")]
+    let (ranks, _) = ranks();
+    let coats = ranks.cases_by_difference(VERSUS, Selection { kind: Some("coat"), ..Selection::default() });
+    assert_eq!(lines.clone().count(), coats.len());
+    for (line, coat) in lines.zip(coats) {
+        let (case, rank) = (ranks.case(coat.row), |method| ranks.answer(method, coat.row).unwrap().0);
+        let articles: Vec<&str> = case.articles().map(ArticleId::as_str).collect();
+        let start = format!(
+            "{},{},coat,{},{},{},{},",
+            case.customer,
+            case.seen,
+            case.truth(),
+            articles.join("|"),
+            rank(Method::Gsu),
+            rank(Method::None)
         );
-        assert_eq!((cells[7], cells[8]), (&*coat.gsu.0.to_string(), &*coat.none.0.to_string()));
-        assert!((cells[11].parse::<f32>().unwrap() - coat.difference()).abs() < 1e-5, "{line}");
+        let cells: Vec<&str> = line.split(',').collect();
+        assert!(cells[2..].join(",").starts_with(&start), "{start} in {line}");
+        assert!((cells[11].parse::<f32>().unwrap() - coat.difference).abs() < 1e-5, "{line}");
     }
 }
 
 #[apply(on_sqlite)]
 async fn cases_show_more_than_two_methods(Analyst(_service, analyst): Analyst) {
     let query = "first=gsu&second=none&also=np&also=match&lead=apart&known=no";
-    let html = analyst.page(&format!("/evaluation/cases?{query}")).await;
+    let html = analyst.page(format!("/evaluation/cases?{query}")).await;
     let (_, case) = html.split_once("<ol class=\"cases\">").unwrap();
     let (case, _) = case.split_once("</li>").unwrap();
-    for method in ["gsu", "none", "np", "match"] {
-        assert!(case.contains(&format!("<th scope=\"row\">{method}</th>")), "{method}: {case}");
-    }
+    let rows = ["gsu", "none", "np", "match"].map(|method| format!("<th scope=\"row\">{method}</th>"));
+    assert_shows(case, &rows.each_ref().map(String::as_str));
     assert_eq!(case.matches("<tr class=\"best\">").count(), 1, "{case}");
-    assert!(
-        html.contains("also=np&amp;also=match") || html.contains("also=np&#38;also=match"),
-        "the next page has them: {html}"
-    );
+    // The next page has them.
+    assert_shows(&html.replace("&amp;", "&#38;"), &["also=np&#38;also=match"]);
 
-    let csv = analyst.get(&format!("/evaluation/cases.csv?{query}")).await.text();
+    let csv = analyst.get(format!("/evaluation/cases.csv?{query}")).await.text();
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     assert_eq!(head[7..11], ["gsu.rank", "none.rank", "np.rank", "match.rank"]);
     // The distance between the best and the worst of the four, computed again.
-    let distances: Vec<(f32, f32)> = lines
-        .map(|line| {
-            let cells: Vec<&str> = line.rsplit(',').take(5).collect();
-            let numbers: Vec<f32> = cells.iter().map(|cell| cell.parse().unwrap()).collect();
-            let (low, high) = numbers[1..]
-                .iter()
-                .fold((f32::MAX, f32::MIN), |(low, high), one| (low.min(*one), high.max(*one)));
-            (numbers[0], high - low)
-        })
-        .collect();
+    let distances = lines.map(|line| {
+        let cells: Vec<f32> = line.rsplit(',').take(5).map(|cell| cell.parse().unwrap()).collect();
+        let high = cells[1..].iter().copied().fold(f32::MIN, f32::max);
+        let low = cells[1..].iter().copied().fold(f32::MAX, f32::min);
+        assert!((cells[0] - (high - low)).abs() < 1e-4, "{line}");
+        cells[0]
+    });
+    let distances: Vec<f32> = distances.collect();
     assert_eq!(distances.len(), 9579);
-    assert!(distances.iter().all(|(said, found)| (said - found).abs() < 1e-4));
-    assert!(distances.is_sorted_by(|one, next| one.0 >= next.0));
+    assert!(distances.is_sorted_by(|one, next| one >= next));
 }

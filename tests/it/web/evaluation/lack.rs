@@ -3,104 +3,92 @@
 use std::{fs, path::Path};
 
 use atelier::config::Limits;
-use atelier_core::domain::Role;
+use atelier_core::{domain::Role, util::digest::sha256};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::text;
 use crate::{
-    harness::{TestDatabase, apply, on_sqlite},
-    web::{Service, models},
+    harness::{TestDatabase, apply, assert_shows, on_sqlite},
+    web::{
+        Service, models,
+        releases::{change_manifest, copy},
+    },
 };
 
 /// A folder of releases with a changed demo release.
 pub fn demo_but(change: impl FnOnce(&Path, &mut Value)) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let demo = folder.path().join("demo");
-    fs::create_dir(&demo).unwrap();
-    for entry in fs::read_dir(models().join("demo")).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, demo.join(path.file_name().unwrap())).unwrap();
-    }
-    let path = demo.join("release.json");
-    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    // Few methods load faster, and this one is always among them.
-    manifest["default_method"] = json!("gsu");
-    change(&demo, &mut manifest);
-    fs::write(path, manifest.to_string()).unwrap();
+    copy(&models().join("demo"), &demo);
+    change_manifest(&demo, |manifest| {
+        // Few methods load faster, and this one is always among them.
+        manifest["default_method"] = json!("gsu");
+        change(&demo, manifest);
+    });
     folder
+}
+
+/// Leaves the release two methods, which load faster.
+pub fn keep_two_methods(manifest: &mut Value) {
+    let methods = manifest["methods"].as_array_mut().unwrap();
+    methods.retain(|one| one["method"] == "none" || one["method"] == "gsu");
 }
 
 /// Changes a file, and the manifest with it.
 pub fn replace(demo: &Path, manifest: &mut Value, name: &str, content: &[u8]) {
     fs::write(demo.join(name), content).unwrap();
-    let digest: String =
-        Sha256::digest(content).iter().fold(String::new(), |all, byte| format!("{all}{byte:02x}"));
-    manifest["files"][name] = json!({"bytes": content.len(), "sha256": digest});
+    manifest["files"][name] = json!({"bytes": content.len(), "sha256": sha256(content)});
 }
 
 #[apply(on_sqlite)]
 async fn missing_and_damaged_files_are_reported(db: TestDatabase) {
     let folder = demo_but(|demo, manifest| {
-        // Fewer models load faster.
-        manifest["methods"]
-            .as_array_mut()
-            .unwrap()
-            .retain(|one| one["method"] == "none" || one["method"] == "gsu");
+        keep_two_methods(manifest);
         manifest["files"].as_object_mut().unwrap().remove("evaluation.json");
         replace(demo, manifest, "ranks.parquet", b"PAR1 and nothing else PAR1");
     });
+    let demo = folder.path().join("demo");
+    let ranks = demo.join("ranks.parquet");
+    let whole_file = |name: &str| fs::read(models().join("demo").join(name)).unwrap();
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     let analyst = service.signed_in(Role::Analyst).await;
-    let none = analyst.page("/evaluation/cases").await;
-    assert!(none.contains("No release is live"), "{none}");
+    let shows = async |path: &str, texts: &[&str]| assert_shows(&analyst.page(path).await, texts);
+    shows("/evaluation/cases", &["No release is live"]).await;
 
     service.releases.serve("demo").await.unwrap();
     for path in ["/evaluation", "/evaluation/segments"] {
-        let html = analyst.page(path).await;
-        assert!(html.contains("This release has no evaluation"), "{html}");
-        assert!(html.contains("the release demo has no file evaluation.json"), "{html}");
-        assert!(html.contains("atelier-training release"), "{html}");
+        let missing = "the release demo has no file evaluation.json";
+        shows(path, &["This release has no evaluation", missing, "atelier-training release"]).await;
     }
     for path in ["/evaluation/cases", "/evaluation/customers"] {
-        let html = analyst.page(path).await;
-        assert!(html.contains("ranks.parquet of the release demo cannot be read: "), "{html}");
+        shows(path, &["ranks.parquet of the release demo cannot be read: "]).await;
     }
     analyst.get("/evaluation/cases.csv").is(404).await;
 
     // Invalid figures, and single answers that changed while they were served.
-    let demo = folder.path().join("demo");
-    let path = demo.join("release.json");
-    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    replace(&demo, &mut manifest, "evaluation.json", b"{\"comparison\": 7}");
-    replace(&demo, &mut manifest, "ranks.parquet", &fs::read(models().join("demo/ranks.parquet")).unwrap());
-    fs::write(&path, manifest.to_string()).unwrap();
+    change_manifest(&demo, |manifest| {
+        replace(&demo, manifest, "evaluation.json", b"{\"comparison\": 7}");
+        replace(&demo, manifest, "ranks.parquet", &whole_file("ranks.parquet"));
+    });
     service.releases.serve("demo").await.unwrap();
-    let html = analyst.page("/evaluation").await;
-    assert!(html.contains("evaluation.json of the release demo cannot be read: invalid type"), "{html}");
-    fs::write(demo.join("ranks.parquet"), "short").unwrap();
-    let html = analyst.page("/evaluation/cases").await;
-    let bytes = fs::metadata(models().join("demo/ranks.parquet")).unwrap().len();
-    assert!(html.contains(&format!("5 bytes, the manifest says {bytes}")), "{html}");
+    shows("/evaluation", &["evaluation.json of the release demo cannot be read: invalid type"]).await;
+    fs::write(&ranks, "short").unwrap();
+    let bytes = whole_file("ranks.parquet").len();
+    shows("/evaluation/cases", &[&format!("5 bytes, the manifest says {bytes}")]).await;
     // It is read again and then kept, not read for every page.
-    fs::copy(models().join("demo/ranks.parquet"), demo.join("ranks.parquet")).unwrap();
-    let whole = analyst.page("/evaluation/cases?known=no").await;
-    assert!(text(&whole).contains("9,579 cases"), "{whole}");
-    fs::remove_file(demo.join("ranks.parquet")).unwrap();
+    fs::write(&ranks, whole_file("ranks.parquet")).unwrap();
+    let whole = text(&analyst.page("/evaluation/cases?known=no").await);
+    assert_shows(&whole, &["9,579 cases"]);
+    fs::remove_file(&ranks).unwrap();
     // The pages differ in the tokens of their forms.
-    assert_eq!(text(&analyst.page("/evaluation/cases?known=no").await), text(&whole));
+    assert_eq!(text(&analyst.page("/evaluation/cases?known=no").await), whole);
 
     // Figures without single answers show everything but the curves.
-    replace(
-        &demo,
-        &mut manifest,
-        "evaluation.json",
-        &fs::read(models().join("demo/evaluation.json")).unwrap(),
-    );
-    manifest["files"].as_object_mut().unwrap().remove("ranks.parquet");
-    fs::write(&path, manifest.to_string()).unwrap();
+    change_manifest(&demo, |manifest| {
+        replace(&demo, manifest, "evaluation.json", &whole_file("evaluation.json"));
+        manifest["files"].as_object_mut().unwrap().remove("ranks.parquet");
+    });
     service.releases.serve("demo").await.unwrap();
-    let html = analyst.page("/evaluation").await;
-    assert!(html.contains("the release demo has no file ranks.parquet") && html.contains("3.040"), "{html}");
+    shows("/evaluation", &["the release demo has no file ranks.parquet", "3.040"]).await;
 }

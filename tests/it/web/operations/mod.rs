@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Browser, Demo, Service, releases::copy};
-use crate::harness::{TestDatabase, apply, on_sqlite};
+use crate::harness::{TestDatabase, apply, assert_hides, assert_shows, on_sqlite};
 
 /// With the demo release and its data, and a signed-in admin.
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
@@ -46,26 +46,24 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     copy(&super::models().join("demo"), &models.path().join("demo"));
     let (service, admin, _) = start(&db, &models).await;
-    service.put("/articles/new-coat", &json!({"type": "coat"})).await;
+    service.put("/articles/new-coat", json!({"type": "coat"})).is(201).await;
     for _ in 0..3 {
-        service.ask_ok("/complete", &json!({"outfit": ["a-00134", null, null], "method": "gsu"})).await;
+        service.ask_ok("/complete", json!({"outfit": ["a-00134", null, null], "method": "gsu"})).await;
     }
-    assert_eq!(service.ask("/complete", &json!({"outfit": 1})).await.0, 422);
+    service.send("/complete", json!({"outfit": 1})).is(422).await;
 
     let html = admin.page("/operations").await;
-    assert!(html.contains("Release demo is live"), "{html}");
-    let figure = |name: &str, value: &str| {
-        let shown = format!("<dt>{name}</dt><dd>{value}</dd>");
-        assert!(html.contains(&shown), "{shown} in {html}");
-    };
-    figure("articles", "1,501");
-    figure("articles new to the release", "50");
-    figure("customers", "300");
-    figure("answers", "5");
-    figure("errors (5xx)", "0");
-    figure("Database", service.store.kind());
-    figure("API keys", "not required");
-
+    for (name, value) in [
+        ("articles", "1,501"),
+        ("articles new to the release", "50"),
+        ("customers", "300"),
+        ("answers", "5"),
+        ("errors (5xx)", "0"),
+        ("Database", service.store.kind()),
+        ("API keys", "not required"),
+    ] {
+        assert_shows(&html, &[&format!("<dt>{name}</dt><dd>{value}</dd>")]);
+    }
     let gsu = row(&html, "<th scope=\"row\">gsu</th>");
     assert_eq!(gsu[..5], ["921,856", "0 <span class=\"quiet\">of 1,024</span>", "1", "6", "2.0"]);
     for time in &gsu[5..11] {
@@ -73,15 +71,15 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
     }
     assert_eq!(gsu[11], "–");
     assert_eq!(row(&html, "<th scope=\"row\">np</th>")[3..6], ["0", "–", "–"]);
-    let complete = row(&html, "<code>POST /complete</code>");
-    assert_eq!(complete[..2], ["200", "3"]);
-    assert!(html.contains("<td class=\"number\">422</td><td class=\"number\">1</td>"), "{html}");
-
+    assert_eq!(row(&html, "<code>POST /complete</code>")[..2], ["200", "3"]);
     // A script takes the live part of the same page.
-    assert!(
-        html.contains("<div id=\"live\" hx-get=\"/operations\" hx-trigger=\"every 5s\" hx-select=\"#live\"")
-    );
-    assert!(html.contains("<a class=\"button small no-script\" href=\"/operations\">Refresh</a>"), "{html}");
+    let expected = [
+        "Release demo is live",
+        "<td class=\"number\">422</td><td class=\"number\">1</td>",
+        "<div id=\"live\" hx-get=\"/operations\" hx-trigger=\"every 5s\" hx-select=\"#live\"",
+        "<a class=\"button small no-script\" href=\"/operations\">Refresh</a>",
+    ];
+    assert_shows(&html, &expected);
 }
 
 #[apply(on_sqlite)]
@@ -90,44 +88,39 @@ async fn a_missing_release_is_shown(db: TestDatabase) {
     let nowhere = empty.path().join("models");
     let service = Service::start_in(&db, Limits::default(), nowhere).await;
     let admin = service.signed_in(Role::Admin).await;
-    let html = admin.page("/operations").await;
-    assert!(html.contains("No release is live") && html.contains("<dt>articles</dt><dd>0</dd>"), "{html}");
-    assert!(admin.page("/operations/releases").await.contains("<strong>No releases</strong>"));
+    assert_shows(&admin.page("/operations").await, &["No release is live", "<dt>articles</dt><dd>0</dd>"]);
+    assert_shows(&admin.page("/operations/releases").await, &["<strong>No releases</strong>"]);
     let routing = admin.get("/operations/routing").is(503).await;
-    assert!(routing.text().contains("no release is live"));
+    assert_shows(&routing.text(), &["no release is live"]);
     assert_eq!(service.json("/releases").await, json!({"active": null, "releases": []}));
 }
 
 #[apply(on_sqlite)]
 async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
     let admin = service.signed_in(Role::Admin).await;
-    let metrics = &service.state.metrics;
-    let second = |second: i64| Timestamp::from_millis(1000 * second);
-    metrics.sample(second(0), 0);
-    assert!(admin.page("/operations").await.contains("The curves start a few seconds after the service."));
-    for _ in 0..10 {
-        service.get("/articles").await;
-        // Monitoring is not traffic.
-        service.get("/livez").await;
-        service.get("/metrics").await;
+    let sample = |second: i64| service.state.metrics.sample(Timestamp::from_millis(1000 * second), 0);
+    sample(0);
+    let html = admin.page("/operations").await;
+    assert_shows(&html, &["The curves start a few seconds after the service."]);
+    // Monitoring is not traffic.
+    for path in ["/articles", "/livez", "/metrics"].repeat(10) {
+        service.get(path).await;
     }
-    metrics.sample(second(5), 0);
-    let html = admin.page("/operations").await;
-    assert!(html.contains("Answers a second: 2.0 now, 2.0 at most"), "{html}");
-    metrics.sample(second(10), 0);
-    let html = admin.page("/operations").await;
-    assert!(html.contains("Answers a second: 0.0 now, 2.0 at most"), "{html}");
-    assert!(html.contains("Waiting for a model: 0 now, 0 at most"), "{html}");
-    assert!(html.contains("p95 latency (ms): – now,"), "{html}");
+    sample(5);
+    assert_shows(&admin.page("/operations").await, &["Answers a second: 2.0 now, 2.0 at most"]);
+    sample(10);
+    let quiet = [
+        "Answers a second: 0.0 now, 2.0 at most",
+        "Waiting for a model: 0 now, 0 at most",
+        "p95 latency (ms): – now,",
+    ];
+    assert_shows(&admin.page("/operations").await, &quiet);
     // Only the last quarter of an hour is kept.
-    for at in 3..400 {
-        metrics.sample(second(5 * at), 0);
-    }
+    (3..400).for_each(|at| sample(5 * at));
     let html = admin.page("/operations").await;
-    assert!(html.contains("Answers a second: 0.0 now, 0.0 at most"), "{html}");
+    assert_shows(&html, &["Answers a second: 0.0 now, 0.0 at most"]);
     let (_, rate) = html.split_once("<path class=\"curve\" d=\"").unwrap();
-    let points = rate.split('"').next().unwrap().matches(['M', 'L']).count();
-    assert_eq!(points, 180);
+    assert_eq!(rate.split('"').next().unwrap().matches(['M', 'L']).count(), 180);
 }
 
 #[apply(on_sqlite)]
@@ -139,18 +132,17 @@ async fn pages_stay_small(Demo(service): Demo) {
     // Every route with a few statuses.
     let document = service.json("/openapi.json").await;
     for path in document["paths"].as_object().unwrap().keys() {
-        service.get(&path.replace("{id}", "x").replace("{name}", "x")).await;
-        service.delete(&path.replace("{id}", "x").replace("{name}", "x")).await;
+        let item = path.replace("{id}", "x").replace("{name}", "x");
+        service.get(&item).await;
+        service.delete(&item).await;
         service.post(path, "text/plain", "").await;
     }
     for path in ["/operations", "/operations/releases", "/operations/releases/demo", "/operations/routing"] {
         let html = admin.page(path).await;
         assert!(html.len() < 60_000, "{path}: {} bytes", html.len());
-        assert!(!html.contains("style=") && !html.contains("<style") && !html.contains("<script>"), "{path}");
+        assert_hides(&html, &["style=", "<style", "<script>"]);
     }
     let html = admin.page("/operations").await;
-    assert!(
-        html.matches("<th scope=\"row\"><code>").count() == 40 && html.contains(" more are in /metrics"),
-        "{html}"
-    );
+    assert_eq!(html.matches("<th scope=\"row\"><code>").count(), 40, "{html}");
+    assert_shows(&html, &[" more are in /metrics"]);
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::last;
 use crate::{
-    harness::{apply, on_sqlite},
+    harness::{apply, assert_has, assert_hides, assert_shows, merged, on_sqlite},
     web::Demo,
 };
 
@@ -13,42 +13,47 @@ use crate::{
 async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations/routing").await;
-    assert!(html.contains("Default method: match, set by release demo"), "{html}");
+    assert_shows(&html, &["Default method: match, set by release demo"]);
 
-    let asked = admin.page("/operations/routing/change?default_method=np").await;
-    assert!(asked.contains("<dd><strong>np</strong></dd>"), "{asked}");
+    let confirm = "/operations/routing/change?default_method=np";
+    assert_shows(&admin.page(confirm).await, &["<dd><strong>np</strong></dd>"]);
     let before = "the release's default";
     assert_eq!(service.json("/routing").await, json!({"default_method": null}), "the page changes nothing");
 
-    let fields = [("before", before), ("default_method", "np")];
-    let set = admin.post("/operations/routing", &fields).await;
-    assert_eq!((set.status(), set.header("location")), (303, "/operations/routing"));
+    let set = || admin.post("/operations/routing", &[("before", before), ("default_method", "np")]);
+    assert_eq!(set().is(303).await.header("location"), "/operations/routing");
     assert_eq!(service.json("/routing").await, json!({"default_method": "np"}));
     let (_, action, subject, details) = last(&service).await.unwrap();
-    assert_eq!((action.as_str(), subject.as_str()), ("routing.set", "routing"));
+    assert_eq!((&*action, &*subject), ("routing.set", "routing"));
     assert_eq!(details, json!({"before": before, "after": "np"}));
 
+    for (more, method) in [(json!({}), "np"), (json!({"method": "c"}), "c")] {
+        let answer = service.ask_ok("/complete", merged(json!({"outfit": [null]}), &more)).await;
+        assert_has(&answer, json!({"method": method, "arm": null}));
+    }
+
     // The same form again is refused: it was made before the change.
-    let late = admin.post("/operations/routing", &fields).is(409).await;
-    assert!(late.text().contains("the routing was changed in the meantime, so nothing was set"));
-    let same = admin.page("/operations/routing/change?default_method=np").await;
-    assert!(
-        same.contains("Nothing would change") && !same.contains("action=\"/operations/routing\""),
-        "{same}"
-    );
+    let late = set().is(409).await.text();
+    assert_shows(&late, &["the routing was changed in the meantime, so nothing was set"]);
+    let same = admin.page(confirm).await;
+    assert_shows(&same, &["Nothing would change"]);
+    assert_hides(&same, &["action=\"/operations/routing\""]);
 }
 
 #[apply(on_sqlite)]
 async fn invalid_routing_is_explained(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     for (method, said) in [("BERT", "hyphens, found &#34;BERT&#34;"), ("bert", "no method bert")] {
-        let answer = admin.get(&format!("/operations/routing/change?default_method={method}")).await;
-        assert_eq!(answer.status(), 422, "{method}");
-        let html = answer.text();
+        let confirm = format!("/operations/routing/change?default_method={method}");
+        let html = admin.get(confirm).is(422).await.text();
         let (_, wrong) = html.split_once("role=\"alert\">").expect("it says what is wrong");
-        assert!(wrong.split("</div>").next().unwrap().contains(said), "{method}: {html}");
-        let fields = [("default_method", method)];
-        assert_eq!(admin.post("/operations/routing", &fields).await.status(), 422, "{method}");
+        assert_shows(wrong.split("</div>").next().unwrap(), &[said]);
+        admin.post("/operations/routing", &[("default_method", method)]).is(422).await;
+    }
+    for (wrong, pointer) in
+        [(json!({"default_method": "bert"}), "/default_method"), (json!({"experiment": {}}), "/experiment")]
+    {
+        service.put("/routing", wrong).await.assert_problem(422, &[pointer]);
     }
     assert_eq!(last(&service).await, None);
 }
@@ -56,8 +61,9 @@ async fn invalid_routing_is_explained(Demo(service): Demo) {
 #[apply(on_sqlite)]
 async fn analysts_see_it_and_change_nothing(Demo(service): Demo) {
     let arms = json!([{"name": "a", "method": "gsu", "share": 1}, {"name": "b", "share": 1}]);
-    service.put("/experiments/autumn", &json!({"arms": arms, "state": "running"})).await;
+    service.put("/experiments/autumn", json!({"arms": arms, "state": "running"})).is(201).await;
     let analyst = service.signed_in(Role::Analyst).await;
+    let changes = ["method=\"post\"", "/operations/routing/change", "/operations/releases/demo"];
     for path in [
         "/operations",
         "/operations/acceptance",
@@ -68,19 +74,16 @@ async fn analysts_see_it_and_change_nothing(Demo(service): Demo) {
         "/operations/routing",
     ] {
         let html = analyst.page(path).await;
-        let (_, main) = html.split_once("<main").unwrap();
-        for change in ["method=\"post\"", "/operations/routing/change", "/operations/releases/demo"] {
-            assert!(!main.contains(change), "{path} has {change}");
-        }
+        assert_hides(html.split_once("<main").unwrap().1, &changes);
     }
     for path in ["/operations/routing/change", "/operations/releases/demo"] {
-        assert_eq!(analyst.get(path).await.status(), 403, "{path}");
+        analyst.get(path).is(403).await;
     }
     for path in ["/operations/routing", "/operations/releases/demo"] {
-        assert_eq!(analyst.post(path, &[("before", "x")]).await.status(), 403, "{path}");
+        analyst.post(path, &[("before", "x")]).is(403).await;
     }
     let stylist = service.signed_in(Role::Stylist).await;
-    for path in ["/operations/routing", "/operations/experiments/autumn"] {
-        assert_eq!(stylist.get(path).await.status(), 403, "{path}");
+    for page in ["routing", "experiments/autumn", "acceptance", "acceptance.csv"] {
+        stylist.get(format!("/operations/{page}")).is(403).await;
     }
 }
