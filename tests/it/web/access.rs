@@ -82,12 +82,7 @@ async fn forms_of_access_say_what_is_wrong(service: Service) {
     // What was typed stays, in the form that was sent.
     for (path, fields, status, said) in [
         ("/access", "name=some ADMIN&role=analyst", 409, taken),
-        (
-            "/access",
-            "name=some ADMIN&role=analyst",
-            409,
-            "value=\"some ADMIN\" … <option selected>analyst</option>",
-        ),
+        ("/access", "name=some ADMIN&role=analyst", 409, "value=\"some ADMIN\" … selected>analyst<"),
         ("/access", "name= &role=stylist", 422, nameless),
         ("/access", "name=Bo&role=king", 422, role),
         (&bo, "change=name&name=some ADMIN", 409, taken),
@@ -97,18 +92,9 @@ async fn forms_of_access_say_what_is_wrong(service: Service) {
         (&stylist, "change=remove", 409, "disable them instead"),
         (&me, "change=role&role=stylist", 409, last_admin),
         (&format!("{me}/disable"), "", 409, &format!("Couldn’t save: {last_admin}")),
-        (
-            keys,
-            "label=Shop&days=30",
-            422,
-            "a key needs at least one scope … value=\"Shop\" … value=\"30\" selected>",
-        ),
-        (
-            keys,
-            "label= &scope=metrics&days=",
-            422,
-            "\"scope-metrics\" checked … <option value=\"\" selected>never",
-        ),
+        (keys, "label=Shop&days=30", 422, "a key needs at least one scope"),
+        (keys, "label=Shop&days=30", 422, "value=\"Shop\" … <option value=\"30\" selected>"),
+        (keys, "label= &scope=metrics&days=", 422, "\"scope-metrics\" checked … value=\"\" selected>never"),
         (keys, "label=Shop&scope=metrics&scope=everything", 422, scopes),
         (keys, "label=Shop&scope=metrics&days=31", 422, days),
         (keys, "label=Shop&origins=&days=365", 422, "needs the origin of at least one site"),
@@ -138,16 +124,13 @@ async fn forms_of_access_say_what_is_wrong(service: Service) {
 
 #[apply(on_sqlite)]
 async fn a_double_click_makes_one_thing(service: Service) {
+    const SIGNING: &str = "Secret that signs customers";
     let admin = service.signed_in(Role::Admin).await;
     // The second answer is the one that is shown: it has the same secret.
     for (path, fields, labels) in [
         ("/access", "name=Twice&role=stylist", &["Sign-in link"][..]),
         ("/access/keys", "label=Twice&scope=metrics", &["API key"]),
-        (
-            "/access/keys",
-            "label=Page&origins=https://shop.example&days=365",
-            &["API key", "Secret that signs customers"],
-        ),
+        ("/access/keys", "label=Page&origins=https://shop.example&days=365", &["API key", SIGNING]),
     ] {
         let list = admin.page(path).await;
         let form = between(&list, "name=\"form\" value=\"", "\"");

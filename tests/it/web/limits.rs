@@ -314,25 +314,16 @@ async fn drip(service: &Service, path: &str, content_type: &str) -> (u16, String
 
 #[apply(on_sqlite)]
 async fn slow_bodies_are_refused(db: TestDatabase) {
-    let body = || Limits { body_ms: 300, ..patient() };
-    let slow = "the body did not arrive within 300 ms";
+    let [transfer, stream, body] = [
+        Limits { transfer_ms: 300, ..patient() },
+        Limits { stream_ms: 300, ..patient() },
+        Limits { body_ms: 300, ..patient() },
+    ];
     for (limits, path, content_type, status, said) in [
-        (
-            Limits { transfer_ms: 300, ..patient() },
-            "/customers/bulk",
-            NDJSON,
-            408,
-            "less than 64 KiB of it arrived within 300 ms",
-        ),
-        (
-            Limits { stream_ms: 300, ..patient() },
-            "/customers/bulk",
-            NDJSON,
-            504,
-            "did not finish within 300 ms; split it",
-        ),
-        (body(), "/complete", "application/json", 408, slow),
-        (body(), "/sign-in", FORM, 408, slow),
+        (transfer, "/customers/bulk", NDJSON, 408, "less than 64 KiB of it arrived within 300 ms"),
+        (stream, "/customers/bulk", NDJSON, 504, "did not finish within 300 ms; split it"),
+        (body, "/complete", "application/json", 408, "the body did not arrive within 300 ms"),
+        (body, "/sign-in", FORM, 408, "the body did not arrive within 300 ms"),
     ] {
         let service = Service::start_with(&db, limits).await;
         let (found, answer) = drip(&service, path, content_type).await;

@@ -83,6 +83,8 @@ async fn tools_answer_as_their_operations_do(Demo(service): Demo) {
     let outfit = json!(["a-00134", null, "a-00568", "a-00259"]);
     let whole = json!(["a-00134", "a-01243", "a-00568", "a-00259"]);
     let (before, coats) = (service.log(100).await.len(), json!({"types": {"1": ["coat"]}}));
+    let search = json!({"search": "coat", "where": ["colour:navy"], "n": 2});
+    let looks = json!({"id": "a-00134", "customer": "c-000010", "n": 2});
     let complete = json!({"outfit": outfit, "customer": "c-000010", "k": 2, "filters": coats});
     let score = json!({"outfit": whole, "customer": "c-000010"});
     let compare = json!({"outfit": outfit, "customers": ["c-000010", "c-000867"], "k": 2});
@@ -90,19 +92,9 @@ async fn tools_answer_as_their_operations_do(Demo(service): Demo) {
     let mut explained = explain.clone();
     explained["explain"] = true.into();
     for (tool, arguments, path, body) in [
-        (
-            "search_catalogue",
-            json!({"search": "coat", "where": ["colour:navy"], "n": 2}),
-            "/articles?search=coat&where=colour:navy&n=2",
-            None,
-        ),
+        ("search_catalogue", search, "/articles?search=coat&where=colour:navy&n=2", None),
         ("search_catalogue", json!({}), "/articles?n=5", None),
-        (
-            "looks",
-            json!({"id": "a-00134", "customer": "c-000010", "n": 2}),
-            "/articles/a-00134/looks?customer=c-000010&n=2",
-            None,
-        ),
+        ("looks", looks, "/articles/a-00134/looks?customer=c-000010&n=2", None),
         ("similar", json!({"id": "a-00134", "n": 3}), "/articles/a-00134/similar?n=3", None),
         ("complete", complete.clone(), "/complete", Some(complete)),
         ("explain", explain, "/complete", Some(explained)),

@@ -8,11 +8,13 @@ use atelier::{
 };
 use atelier_core::domain::Role;
 use hmac::{Hmac, KeyInit, Mac};
-use reqwest::{Client, Method};
+use reqwest::Client;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{Demo, FRIEND, Guarded, Service, now, routes::read_document, until_too_fast};
+use super::{
+    Demo, FRIEND, Guarded, Service, contract::preflight, now, routes::read_document, until_too_fast,
+};
 use crate::harness::{Call, TestDatabase, apply, contract, on_sqlite, tools};
 
 /// A site whose pages no setting names.
@@ -76,16 +78,11 @@ async fn only_pages_of_a_keys_origins_may_use_it(Demo(service): Demo) {
     let path = format!("/v1{LOOKS}");
     let readers = "access-control-allow-origin";
     // A browser asks first, without the key.
-    let ask = |path: &str| {
-        let ask = service.call(Method::OPTIONS, path).header("origin", SHOP);
-        let ask = ask.header("access-control-request-method", "GET");
-        ask.header("access-control-request-headers", "authorization")
-    };
-    let asked = ask(&path).is(204).await;
+    let asked = preflight(&service, &path, SHOP).is(204).await;
     assert_eq!(asked.header(readers), SHOP);
     assert!(asked.header("access-control-allow-headers").contains("authorization"));
     // A path that no publishable key opens answers no page's question.
-    assert_eq!(ask("/customers").await.header(readers), "");
+    assert_eq!(preflight(&service, "/customers", SHOP).await.header(readers), "");
     let answer = get(&service, &path, &key).is(200).await;
     assert_eq!(answer.header(readers), SHOP);
     assert!(answer.header("access-control-expose-headers").contains("etag"));
