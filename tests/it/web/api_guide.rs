@@ -5,8 +5,11 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use super::Service;
-use crate::harness::{TestDatabase, apply, on_sqlite, tools};
+use super::{Service, attempts::is_of, routes::read_document};
+use crate::{
+    cli::run,
+    harness::{TestDatabase, apply, on_sqlite, tools},
+};
 
 const GUIDE: &str = include_str!("../../../docs/api.md");
 /// The service's address in the guide.
@@ -81,48 +84,31 @@ fn check_all(output: &Output, examples: &[Example]) {
     }
 }
 
-async fn run(mut command: Command) -> Output {
-    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
-}
-
-/// All examples of a language as one program, with the service's real address.
-fn program(code: impl Iterator<Item = String>, service: &Service) -> String {
-    code.collect::<Vec<_>>().join("\n").replace(THERE, &service.url)
+/// Runs all examples of a document as one program, with the service's real address, and counts them.
+async fn run_examples(db: &TestDatabase, text: &str) -> (usize, String) {
+    let service = Service::untouched_demo(db).await;
+    let examples = examples(text);
+    let code = examples.iter().map(|example| format!("{}\necho '{NEXT}'", example.sh));
+    let program = code.collect::<Vec<_>>().join("\n").replace(THERE, &service.url);
+    let mut command = Command::new("sh");
+    command.args(["-euc", &program]);
+    let output = run(command).await;
+    check_all(&output, &examples);
+    (examples.len(), String::from_utf8(output.stdout).unwrap())
 }
 
 #[apply(on_sqlite)]
 #[needs(tools::curl)]
 async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
-    let service = Service::untouched_demo(&db).await;
-    let examples = examples(GUIDE);
-    assert!(examples.len() > 20, "the guide is whole");
-    let code = examples.iter().map(|example| format!("{}\necho '{NEXT}'", example.sh));
-    let mut command = Command::new("sh");
-    command.args(["-euc", &program(code, &service)]);
-    check_all(&run(command).await, &examples);
+    let (examples, _) = run_examples(&db, GUIDE).await;
+    assert!(examples > 20, "the guide is whole");
 }
 
 #[apply(on_sqlite)]
 #[needs(tools::curl)]
 async fn the_readmes_examples_work_on_the_demo(db: TestDatabase) {
-    let service = Service::untouched_demo(&db).await;
-    let examples = examples(include_str!("../../../README.md"));
-    assert_eq!(examples.len(), 2);
-    let code = examples.iter().map(|example| format!("{}\necho '{NEXT}'", example.sh));
-    let mut command = Command::new("sh");
-    command.args(["-euc", &program(code, &service)]);
-    let output = run(command).await;
-    check_all(&output, &examples);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("\"c-new\""));
-}
-
-/// Whether a requested path matches one of the document.
-fn is_of(asked: &str, path: &str) -> bool {
-    let asked = asked.split('?').next().unwrap_or_default();
-    let (asked, path): (Vec<&str>, Vec<&str>) = (asked.split('/').collect(), path.split('/').collect());
-    // A literal path is not an id of the same spelling.
-    let fits = |(asked, part): (&&str, &&str)| asked == part || (part.starts_with('{') && *asked != "bulk");
-    asked.len() == path.len() && asked.iter().zip(&path).all(fits)
+    let (examples, printed) = run_examples(&db, include_str!("../../../README.md")).await;
+    assert!(examples == 2 && printed.contains("\"c-new\""), "{printed}");
 }
 
 /// The requests of the shell examples, by method and path.
@@ -140,12 +126,10 @@ fn requests_by_curl() -> Vec<(String, String)> {
 
 #[apply(on_sqlite)]
 async fn every_endpoint_has_its_examples(service: Service) {
-    let document = service.json("/openapi.json").await;
     let asked = requests_by_curl();
-    for (path, item) in document["paths"].as_object().unwrap() {
-        for method in item.as_object().unwrap().keys() {
-            let found = asked.iter().any(|(by, at)| by.eq_ignore_ascii_case(method) && is_of(at, path));
-            assert!(found, "docs/api.md shows no {method} {path}");
-        }
+    for operation in read_document(&service).await.1 {
+        let is_asked =
+            |(by, at): &(String, String)| *by == operation.method.as_str() && is_of(at, &operation.path);
+        assert!(asked.iter().any(is_asked), "docs/api.md shows no {operation}");
     }
 }

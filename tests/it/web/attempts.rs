@@ -1,71 +1,47 @@
 //! Attempts that must fail: pages of other roles, forms without their token, ended sessions, texts that try to be
 //! HTML or headers.
 
-use std::time::SystemTime;
-
 use atelier::{
-    people::{NewSession, Proof, Token},
-    platform::db::{Name, TokenHash},
+    people::{NewSession, Person, Proof, Token},
+    platform::db::TokenHash,
 };
 use atelier_core::domain::Role;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Browser, Demo, Service, Stylist};
+use super::{Browser, Demo, Service, Stylist, now};
 use crate::harness::{TestDatabase, apply, on_sqlite};
 
-/// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 49] = [
-    ("/studio", Some(Role::Stylist)),
-    ("/studio/outfits", Some(Role::Stylist)),
-    ("/studio/outfits/1", Some(Role::Stylist)),
-    ("/studio/articles/a-00134", Some(Role::Stylist)),
-    ("/studio/new-customer", Some(Role::Stylist)),
-    ("/studio/customers/c-014871", Some(Role::Stylist)),
-    ("/personas", Some(Role::Stylist)),
-    ("/password", Some(Role::Stylist)),
-    ("/side-by-side", Some(Role::Analyst)),
-    ("/side-by-side.csv", Some(Role::Analyst)),
-    ("/side-by-side/similarity.csv", Some(Role::Analyst)),
-    ("/evaluation", Some(Role::Analyst)),
-    ("/evaluation/segments", Some(Role::Analyst)),
-    ("/evaluation/cases", Some(Role::Analyst)),
-    ("/evaluation/cases.csv", Some(Role::Analyst)),
-    ("/evaluation/customers", Some(Role::Analyst)),
-    ("/evaluation/customers.csv", Some(Role::Analyst)),
-    ("/evaluation/results", Some(Role::Analyst)),
-    ("/evaluation/results.csv", Some(Role::Analyst)),
-    ("/evaluation/table.csv", Some(Role::Analyst)),
-    ("/operations", Some(Role::Analyst)),
-    ("/operations/acceptance", Some(Role::Analyst)),
-    ("/operations/acceptance.csv", Some(Role::Analyst)),
-    ("/operations/articles", Some(Role::Analyst)),
-    ("/operations/feeds", Some(Role::Analyst)),
-    ("/operations/feeds/shop", Some(Role::Admin)),
-    ("/operations/imports", Some(Role::Analyst)),
-    ("/operations/imports/1", Some(Role::Analyst)),
-    ("/operations/releases", Some(Role::Analyst)),
-    ("/operations/releases/demo", Some(Role::Admin)),
-    ("/operations/releases/demo/comparison", Some(Role::Analyst)),
-    ("/operations/releases/demo/comparison.csv?of=types", Some(Role::Analyst)),
-    ("/operations/experiments", Some(Role::Analyst)),
-    ("/operations/experiments/x", Some(Role::Analyst)),
-    ("/operations/routing", Some(Role::Analyst)),
-    ("/operations/routing/change", Some(Role::Admin)),
-    ("/merchandising", Some(Role::Merchandiser)),
-    ("/merchandising/rule", Some(Role::Merchandiser)),
-    ("/merchandising/look", Some(Role::Merchandiser)),
-    ("/merchandising/looks", Some(Role::Merchandiser)),
-    ("/access", Some(Role::Admin)),
-    ("/access/people/1", Some(Role::Admin)),
-    ("/access/people/1/disable", Some(Role::Admin)),
-    ("/access/keys", Some(Role::Admin)),
-    ("/access/keys/1/revoke", Some(Role::Admin)),
-    ("/access/audit", Some(Role::Admin)),
-    ("/sign-in", None),
-    ("/widget.js", None),
-    ("/pictures/coat.svg", None),
+/// Each page, by the lowest role that may see it.
+const PAGES: [(Role, &str); 4] = [
+    (
+        Role::Stylist,
+        "/studio /studio/outfits /studio/outfits/1 /studio/articles/a-00134 /studio/new-customer \
+         /studio/customers/c-014871 /personas /password",
+    ),
+    (
+        Role::Analyst,
+        "/side-by-side /side-by-side.csv /side-by-side/similarity.csv /evaluation /evaluation/segments \
+         /evaluation/cases /evaluation/cases.csv /evaluation/customers /evaluation/customers.csv \
+         /evaluation/results /evaluation/results.csv /evaluation/table.csv /operations /operations/acceptance \
+         /operations/acceptance.csv /operations/articles /operations/feeds /operations/imports \
+         /operations/imports/1 /operations/releases /operations/releases/demo/comparison \
+         /operations/releases/demo/comparison.csv?of=types /operations/experiments /operations/experiments/x \
+         /operations/routing",
+    ),
+    (Role::Merchandiser, "/merchandising /merchandising/rule /merchandising/look /merchandising/looks"),
+    (
+        Role::Admin,
+        "/operations/feeds/shop /operations/releases/demo /operations/routing/change /access /access/people/1 \
+         /access/people/1/disable /access/keys /access/keys/1/revoke /access/audit",
+    ),
 ];
+/// Pages that everyone may see.
+const PUBLIC: [&str; 3] = ["/sign-in", "/widget.js", "/pictures/coat.svg"];
+
+fn pages() -> impl Iterator<Item = (Role, &'static str)> {
+    PAGES.into_iter().flat_map(|(role, paths)| paths.split_whitespace().map(move |path| (role, path)))
+}
 
 type Fields = &'static [(&'static str, &'static str)];
 
@@ -102,28 +78,21 @@ const FORMS: [(&str, Role, Fields); 27] = [
 
 #[apply(on_sqlite)]
 async fn each_page_requires_its_role(Demo(service): Demo) {
-    for (path, role) in PAGES {
-        let answer = service.page(path).await;
-        if role.is_none() {
-            assert_eq!(answer.status(), 200, "{path} for a stranger");
-            continue;
+    for path in PUBLIC {
+        service.page(path).is(200).await;
+    }
+    for (_, path) in pages() {
+        let next: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
+        for call in [service.page(path), service.call(Method::HEAD, path)] {
+            assert_eq!(call.is(303).await.header("location"), format!("/sign-in?next={next}"));
         }
-        assert_eq!(answer.status(), 303, "{path} for a stranger");
-        let head = service.call(Method::HEAD, path).await;
-        assert_eq!(
-            (head.status(), head.header("location")),
-            (answer.status(), answer.header("location")),
-            "HEAD {path}"
-        );
-        assert!(answer.header("location").starts_with("/sign-in"), "{path}");
     }
     for own in Role::ALL {
         let browser = service.signed_in(own).await;
-        for (path, role) in PAGES {
+        for (role, path) in pages() {
             let answer = browser.get(path).await;
-            let status = answer.status();
-            let text = answer.text();
-            if role.is_some_and(|role| own < role) {
+            let (status, text) = (answer.status, answer.text());
+            if own < role {
                 assert_eq!(status, 403, "{path} for {own}");
                 assert!(text.contains(&format!("yours is {own}")), "{path} for {own}: {text}");
             } else {
@@ -132,6 +101,9 @@ async fn each_page_requires_its_role(Demo(service): Demo) {
             }
         }
     }
+    // A page's header links only to pages that the role may see.
+    let html = service.signed_in(Role::Stylist).await.page("/studio").await;
+    assert!(html.contains(r#"href="/studio""#) && !html.contains(r#"href="/evaluation""#), "{html}");
 }
 
 #[apply(on_sqlite)]
@@ -139,32 +111,25 @@ async fn each_form_requires_its_role_and_session(Demo(service): Demo) {
     let stranger = service.signed_in(Role::Admin).await.session.form_token();
     for (path, role, fields) in FORMS {
         let bare = service.form(path, fields).await;
-        assert!([401, 403].contains(&bare.status()), "{path} for a stranger: {}", bare.status());
+        assert!([401, 403].contains(&bare.status), "{path} for a stranger: {}", bare.status);
         for own in Role::ALL {
             let browser = service.signed_in(own).await;
             // With no token, a made-up one, or that of another session.
             for csrf in ["", "0", &stranger] {
                 let sent: Vec<(&str, &str)> = fields.iter().copied().chain([("csrf", csrf)]).collect();
                 let answer = browser.post_bare(path, &sent).await;
-                assert_eq!(answer.status(), 403, "{path} for {own} with the token {csrf:?}");
+                assert_eq!(answer.status, 403, "{path} for {own} with the token {csrf:?}");
             }
             if own < role {
-                let answer = browser.post(path, fields).await;
-                assert_eq!(answer.status(), 403, "{path} for {own}");
-                assert!(answer.text().contains(&format!("yours is {own}")), "{path}");
+                let answer = browser.post(path, fields).is(403).await;
+                assert!(answer.text().contains(&format!("yours is {own}")), "{path} for {own}");
             }
         }
     }
-    let after = (service.store.people().list().await.unwrap(), service.log(99).await);
-    let names = |people: &[atelier::people::Person]| {
-        people.iter().map(|one| (one.name.clone(), one.role)).collect::<Vec<_>>()
-    };
-    assert!(
-        names(&after.0).iter().all(|(name, role)| name.as_str() == format!("Some {role}")),
-        "{:?}",
-        after.0
-    );
-    assert_eq!(after.1, [], "nothing was done");
+    let people = service.store.people().list().await.unwrap();
+    let is_unchanged = |one: &Person| one.name.as_str() == format!("Some {}", one.role);
+    assert!(people.iter().all(is_unchanged), "{people:?}");
+    assert_eq!(service.log(99).await, [], "nothing was done");
 }
 
 /// What opens for anyone who knows the address, with tests of its own.
@@ -178,67 +143,46 @@ const OPEN: [(&str, &str); 7] = [
     ("GET", "/static/x"),
 ];
 
-/// New pages and forms must be added here.
-#[apply(on_sqlite)]
-async fn every_page_is_listed_here(service: Service) {
-    let shown = format!("{:?}", atelier::app::app(service.state.clone()));
-    let document = service.json("/openapi.json").await;
-    let named = |method: &str, path: &str| {
-        let pages = PAGES.iter().map(|(known, _)| ("GET", *known));
-        let known = pages.chain(FORMS.iter().map(|(known, ..)| ("POST", *known))).chain(OPEN);
-        known.filter(|(by, _)| *by == method).any(|(_, known)| is_of(known, path))
-    };
-    let routed = shown.split('"').filter(|part| part.starts_with('/'));
-    let is_api = |path: &str| {
-        let paths = [path, path.strip_prefix("/v1").unwrap_or(path)];
-        paths.iter().any(|path| document["paths"][*path].is_object())
-    };
-    for path in routed.filter(|path| !is_api(path) && !path.contains("__private__axum")) {
-        let address = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
-        let answer = service.call(Method::OPTIONS, address.collect::<Vec<_>>().join("/")).await;
-        let methods: Vec<&str> = answer.header("allow").split(',').filter(|name| *name != "HEAD").collect();
-        assert!(!methods.contains(&""), "{path} takes no method");
-        for method in methods {
-            assert!(named(method, path), "{method} {path} is in no table of tests/it/web/attempts.rs");
-        }
-    }
+/// Whether a route is in the tables above. New pages and forms must be added there.
+pub fn has(method: &str, route: &str) -> bool {
+    let pages = pages().map(|(_, known)| known).chain(PUBLIC).map(|known| ("GET", known));
+    let known = pages.chain(FORMS.map(|(known, ..)| ("POST", known))).chain(OPEN);
+    known.filter(|(by, _)| *by == method).any(|(_, known)| is_of(known, route))
 }
 
 /// Whether an address, with or without a query, matches a route.
-fn is_of(address: &str, route: &str) -> bool {
-    let address = address.split_once('?').map_or(address, |(path, _)| path);
+pub fn is_of(address: &str, route: &str) -> bool {
+    let address = address.split('?').next().unwrap_or_default();
     let (address, route): (Vec<_>, Vec<_>) = (address.split('/').collect(), route.split('/').collect());
-    address.len() == route.len()
-        && address
-            .iter()
-            .zip(&route)
-            .all(|(part, of)| part == of || (of.starts_with('{') && !part.is_empty()))
+    // A literal path is not an id of the same spelling.
+    let fits =
+        |(part, of): (&&str, &&str)| part == of || (of.starts_with('{') && !["", "bulk"].contains(part));
+    address.len() == route.len() && address.iter().zip(&route).all(fits)
 }
 
 #[apply(on_sqlite)]
 async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
-    let now = SystemTime::now().into();
     let browser = service.signed_in(Role::Admin).await;
     let closed = async |browser: &Browser, why: &str| {
         let answer = browser.get("/access").await;
-        assert_eq!((answer.status(), answer.header("location")), (303, "/sign-in?next=%2Faccess"), "{why}");
+        assert_eq!((answer.status, answer.header("location")), (303, "/sign-in?next=%2Faccess"), "{why}");
         let form = browser.post("/access", &[("name", "Mallory"), ("role", "admin")]).await;
-        assert_eq!(form.status(), 401, "{why}");
+        assert_eq!(form.status, 401, "{why}");
     };
-    let person = service.state.access().session(&browser.session, now).await.unwrap().unwrap().person;
+    let person = service.state.access().session(&browser.session, now()).await.unwrap().unwrap().person.id;
 
-    let made_up = Token::parse(&"ab".repeat(32)).unwrap();
-    closed(&Browser { session: made_up.clone(), ..service.signed_in(Role::Admin).await }, "made up").await;
-    let token = TokenHash::new(made_up.as_str());
-    let session = NewSession { token: &token, person: person.id, expires_at: now, new_password: None };
-    assert!(service.store.sessions().begin(session, Proof::Password(None), now).await.unwrap());
-    closed(&Browser { session: made_up, ..service.signed_in(Role::Admin).await }, "expired").await;
+    let made_up = browser.with(Token::parse(&"ab".repeat(32)).unwrap());
+    closed(&made_up, "made up").await;
+    let token = TokenHash::new(made_up.session.as_str());
+    let session = NewSession { token: &token, person, expires_at: now(), new_password: None };
+    assert!(service.store.sessions().begin(session, Proof::Password(None), now()).await.unwrap());
+    closed(&made_up, "expired").await;
 
-    service.store.people().create(&Name::new("Another").unwrap(), Role::Admin, now).await.unwrap();
-    service.store.people().set_disabled(person.id, true, now).await.unwrap();
-    closed(&browser, "disabled").await;
-    service.store.people().set_disabled(person.id, false, now).await.unwrap();
-    closed(&browser, "enabled again").await;
+    service.invite("Another", Role::Admin).await;
+    for (disabled, why) in [(true, "disabled"), (false, "enabled again")] {
+        service.store.people().set_disabled(person, disabled, now()).await.unwrap();
+        closed(&browser, why).await;
+    }
 
     let browser = service.signed_in(Role::Admin).await;
     browser.get("/access").is(200).await;
@@ -263,15 +207,15 @@ async fn texts_are_escaped_on_every_page(db: TestDatabase) {
         json!({"type": "coat", "name": EVIL, "brand": EVIL, "colour": EVIL, "image": "javascript:alert(1)"});
     service.put("/articles/a-evil", &article).is(201).await;
     let id = "c<b>\"'";
-    let path = format!("/customers/{}", form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
+    let who: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     let customer = json!({"features": {"gender": EVIL, "preferred_brands": [EVIL]}});
-    service.put(&path, &customer).is(201).await;
-    let outfit = json!({"customer": id, "articles": ["a-evil", "a-00134", "a-00568", "a-00259"], "features": {"occasion": EVIL}});
-    assert_eq!(service.ask("/outfits", &outfit).await.0, 201);
+    service.put(format!("/customers/{who}"), customer).is(201).await;
+    let articles = ["a-evil", "a-00134", "a-00568", "a-00259"];
+    let outfit = json!({"customer": id, "articles": articles, "features": {"occasion": EVIL}});
+    service.send("/outfits", outfit).is(201).await;
     let key = [("label", EVIL), ("scope", "complete"), ("days", "90")];
     let made = admin.post("/access/keys", &key).await.text();
     let named = admin.post("/access", &[("name", EVIL), ("role", "stylist")]).await.text();
-    let who = form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
     let mut seen = vec![made, named];
     for path in [
         "/studio".to_owned(),
@@ -319,18 +263,11 @@ async fn texts_cannot_inject_headers(Stylist(service, browser): Stylist) {
 #[apply(on_sqlite)]
 async fn static_files_come_from_one_folder_only(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
-    for path in [
-        "/static/..%2f..%2fCargo.toml",
-        "/static/%2e%2e/Cargo.toml",
-        "/static//etc/passwd",
-        "/static/atelier.css/../../Cargo.toml",
-        "/static/licences/htmx.txt",
-        "/operations/releases/..%2f..%2fetc",
-        "/operations/releases/%2e%2e",
-        "/pictures/..%2f..%2fCargo.toml",
-    ] {
+    let paths = "/static/..%2f..%2fCargo.toml /static/%2e%2e/Cargo.toml /static//etc/passwd /static/licences/htmx.txt \
+                 /operations/releases/..%2f..%2fetc /operations/releases/%2e%2e /pictures/..%2f..%2fCargo.toml";
+    for path in paths.split_whitespace() {
         let answer = admin.get(path).await;
-        assert!([404, 422].contains(&answer.status()), "{path}: {}", answer.status());
+        assert!([404, 422].contains(&answer.status), "{path}: {}", answer.status);
         let text = answer.text();
         assert!(!text.contains("[package]") && !text.contains("root:"), "{path}: {text}");
     }

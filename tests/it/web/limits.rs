@@ -1,6 +1,6 @@
 //! What one caller, or many, may take of the service: connections, time, streams, answers.
 
-use std::{process::Command, time::Duration};
+use std::time::Duration;
 
 use atelier::config::Limits;
 use serde_json::{Value, json};
@@ -15,10 +15,7 @@ use tokio::{
 };
 
 use super::{Demo, Guarded, Service, outfits, until};
-use crate::{
-    cli::run,
-    harness::{TestDatabase, apply, on_sqlite, tools},
-};
+use crate::harness::{TestDatabase, apply, on_sqlite};
 
 /// Longer than a test may run.
 const FOREVER: u32 = 600_000;
@@ -78,20 +75,6 @@ async fn silent_connections_make_room_for_others(db: TestDatabase) {
     for silent in &mut silent[..30] {
         wait_for_end(silent).await;
     }
-}
-
-#[apply(on_sqlite)]
-async fn half_sent_requests_make_room_for_others(db: TestDatabase) {
-    let service = Service::start_with(&db, Limits { connections: 4, body_ms: FOREVER, ..patient() }).await;
-    let mut half = Vec::new();
-    for _ in 0..12 {
-        let mut stream = connect(&service).await;
-        send(&mut stream, "PUT", "/customers/c", "Content-Type: application/json\r\nContent-Length: 9\r\n")
-            .await;
-        half.push(stream);
-    }
-    assert!(is_alive(&mut connect(&service).await).await);
-    wait_for_end(&mut half[0]).await;
 }
 
 /// Whether a caller who takes 200 ms to send a request gets an answer.
@@ -240,17 +223,13 @@ async fn callers_that_take_nothing_are_cut(db: TestDatabase) {
 async fn callers_that_take_nothing_do_not_delay_a_stop(db: TestDatabase) {
     let service = Service::start_with(&db, patient()).await;
     // An export of 20 MB, more than the kernel buffers.
-    for id in ["a", "b", "c", "d"] {
-        service.put(&format!("/articles/{id}"), &json!({"type": "coat"})).await;
+    let (articles, long) = (["a", "b", "c", "d"], "x".repeat(60_000));
+    for id in articles {
+        service.put(format!("/articles/{id}"), json!({"type": "coat"})).await;
     }
-    service.put("/customers/long", &json!({"features": {}})).await;
-    let outfit = json!({
-        "customer": "long",
-        "articles": ["a", "b", "c", "d"],
-        "features": {"occasion": "x".repeat(60_000)},
-    });
-    let stored = service.post("/outfits/bulk", NDJSON, format!("{outfit}\n").repeat(350)).await;
-    assert_eq!(stored.status(), 200, "{}", stored.text());
+    service.put("/customers/long", json!({"features": {}})).await;
+    let outfit = json!({"customer": "long", "articles": articles, "features": {"occasion": long}});
+    service.post("/outfits/bulk", NDJSON, format!("{outfit}\n").repeat(350)).is(200).await;
     let (mut answers, mut requests) = greedy(&service).await;
     requests.write_all(b"GET /customers/long/export HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut begun = [0; 12];
@@ -279,24 +258,6 @@ async fn uploads_are_refused_without_breaking_the_pipe(Guarded(service): Guarded
 }
 
 #[apply(on_sqlite)]
-#[needs(tools::curl)]
-async fn curl_reads_why_its_upload_is_refused(Guarded(service): Guarded) {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), vec![b' '; 5 << 20]).unwrap();
-    for expect in ["Expect:", "Expect: 100-continue"] {
-        let mut curl = Command::new("curl");
-        curl.args(["--silent", "--show-error", "--write-out", "%{http_code}", "--header", expect]);
-        curl.args(["--header", "Content-Type: application/x-ndjson"]);
-        curl.arg("--data-binary").arg(format!("@{}", file.path().display()));
-        curl.arg(format!("{}/customers/bulk", service.url));
-        let output = run(curl).await;
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{expect} {:?}", String::from_utf8_lossy(&output.stderr));
-        assert!(stdout.ends_with("401") && stdout.contains("API key"), "{expect} {stdout}");
-    }
-}
-
-#[apply(on_sqlite)]
 async fn a_caller_that_asks_first_sends_nothing(Guarded(service): Guarded) {
     let mut stream = connect(&service).await;
     let headers = format!("Content-Type: {NDJSON}\r\nContent-Length: 5000000\r\nExpect: 100-continue\r\n");
@@ -320,9 +281,10 @@ async fn streams_at_the_same_time_are_limited(db: TestDatabase) {
     }
     assert!(interim.starts_with(b"HTTP/1.1 100 "), "{}", String::from_utf8_lossy(&interim));
     let refused = service.post("/customers/bulk", NDJSON, line).await;
-    assert_eq!((refused.status(), refused.header("retry-after")), (429, "5"));
-    assert_eq!(refused.json()["code"], "too-many-streams");
-    assert_eq!(service.get("/feedback/outfits.jsonl").await.status(), 429, "an export is a stream, too");
+    assert_eq!(refused.assert_problem(429, &[])["code"], "too-many-streams");
+    assert_eq!(refused.header("retry-after"), "5");
+    // An export is a stream, too.
+    service.get("/feedback/outfits.jsonl").is(429).await;
     service.get("/customers").is(200).await;
     first.write_all(line.as_bytes()).await.unwrap();
     assert_eq!(read(&mut first).await.0, 200);
@@ -351,62 +313,57 @@ async fn drip(service: &Service, path: &str, content_type: &str) -> (u16, String
 }
 
 #[apply(on_sqlite)]
-async fn slow_streams_are_refused(db: TestDatabase) {
-    let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
-    let (status, answer) = drip(&service, "/customers/bulk", NDJSON).await;
-    assert_eq!(status, 408, "{answer}");
-    assert!(answer.contains("less than 64 KiB of it arrived within 300 ms"), "{answer}");
-}
-
-#[apply(on_sqlite)]
-async fn slow_forms_and_questions_are_refused(db: TestDatabase) {
-    let service = Service::start_with(&db, Limits { body_ms: 300, ..patient() }).await;
-    for (path, content_type) in [("/complete", "application/json"), ("/sign-in", FORM)] {
-        let (status, answer) = drip(&service, path, content_type).await;
-        assert_eq!(status, 408, "{path}: {answer}");
-        assert!(answer.contains("the body did not arrive within 300 ms"), "{path}: {answer}");
+async fn slow_bodies_are_refused(db: TestDatabase) {
+    let [transfer, stream, body] = [
+        Limits { transfer_ms: 300, ..patient() },
+        Limits { stream_ms: 300, ..patient() },
+        Limits { body_ms: 300, ..patient() },
+    ];
+    for (limits, path, content_type, status, said) in [
+        (transfer, "/customers/bulk", NDJSON, 408, "less than 64 KiB of it arrived within 300 ms"),
+        (stream, "/customers/bulk", NDJSON, 504, "did not finish within 300 ms; split it"),
+        (body, "/complete", "application/json", 408, "the body did not arrive within 300 ms"),
+        (body, "/sign-in", FORM, 408, "the body did not arrive within 300 ms"),
+    ] {
+        let service = Service::start_with(&db, limits).await;
+        let (found, answer) = drip(&service, path, content_type).await;
+        assert_eq!(found, status, "{path}: {answer}");
+        assert!(answer.contains(said), "{path}: {answer}");
+        // Its place is free again.
+        service.post("/customers/bulk", NDJSON, "").is(200).await;
     }
-}
-
-#[apply(on_sqlite)]
-async fn long_streams_are_refused(db: TestDatabase) {
-    let service = Service::start_with(&db, Limits { stream_ms: 300, ..patient() }).await;
-    let (status, answer) = drip(&service, "/customers/bulk", NDJSON).await;
-    assert_eq!(status, 504, "{answer}");
-    assert!(answer.contains("did not finish within 300 ms; split it"), "{answer}");
-    assert_eq!(service.post("/customers/bulk", NDJSON, "").await.status(), 200, "its place is free again");
 }
 
 #[apply(on_sqlite)]
 async fn warnings_and_reasons_do_not_multiply_a_body(Demo(service): Demo) {
     let unknown = |count: usize| (0..count).map(|n| (format!("f{n}"), json!(1))).collect::<Value>();
-    let answer = service.ask_ok("/compare", &json!({"features": unknown(900), "outfit": [null]})).await;
+    let answer = service.ask_ok("/compare", json!({"features": unknown(900), "outfit": [null]})).await;
     for column in answer["columns"].as_array().unwrap() {
         let warnings = column["warnings"].as_array().unwrap();
         assert_eq!(warnings.len(), 21);
         assert_eq!(warnings[20]["code"], "more-warnings");
         assert_eq!(warnings[20]["detail"], "881 more warnings are left out");
     }
+    // Those that matter come first.
     let mut features = unknown(900);
     features["nogo_materials"] = json!(["lether"]);
     let request = json!({"features": features, "outfit": [null], "filters": {"price": {"max": 0.001}}});
-    let warnings = service.ask_ok("/complete", &request).await["warnings"].take();
+    let warnings = service.ask_ok("/complete", request).await["warnings"].take();
     assert_eq!(warnings[0]["code"], "nothing-admissible");
-    let matters = warnings.as_array().unwrap().iter().filter(|warning| warning["code"] != "unknown-feature");
-    assert!(matters.clone().any(|warning| warning["code"] == "no-go-without-articles"), "{warnings}");
-    for (features, pointer) in
-        [(unknown(1001), "/features"), (json!({"no_gos": vec!["leather"; 1001]}), "/features/no_gos")]
-    {
+    let mut codes = warnings.as_array().unwrap().iter().map(|warning| &warning["code"]);
+    assert!(codes.any(|code| code == "no-go-without-articles"), "{warnings}");
+    let no_gos = json!({"no_gos": vec!["leather"; 1001]});
+    for (features, pointer) in [(unknown(1001), "/features"), (no_gos, "/features/no_gos")] {
         for path in ["/compare", "/complete"] {
-            let (status, problem) = service.ask(path, &json!({"features": features, "outfit": [null]})).await;
-            assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!(pointer)), "{problem:#}");
+            let refused = service.send(path, json!({"features": features, "outfit": [null]})).await;
+            refused.assert_problem(422, &[pointer]);
         }
     }
     // Every reason names the feature and its value.
     let long = json!({"preferred_colours": ["grey", "x".repeat(200_000)]});
     let article = outfits()[0].articles()[0].to_string();
     let request = json!({"features": long, "outfit": [article, null], "explain": true, "k": 100});
-    let answer = service.ask_ok("/compare", &request).await.to_string();
+    let answer = service.ask_ok("/compare", request).await.to_string();
     assert!(answer.len() < 2_000_000, "{} bytes", answer.len());
     assert!(answer.contains("\"grey\""), "some suggestion has the colours as a reason");
 }
@@ -418,14 +375,13 @@ async fn answers_are_limited(Demo(service): Demo) {
     for suggestion in answer["blanks"][0]["suggestions"].as_array().unwrap() {
         let id = suggestion["article"]["id"].as_str().unwrap();
         let article = json!({"type": suggestion["article"]["type"], "text": "x".repeat(60_000)});
-        service.put(&format!("/articles/{id}"), &article).is(200).await;
+        service.put(format!("/articles/{id}"), article).is(200).await;
     }
     until!(service.ask_ok("/complete", &request).await.to_string().len() > 5_000_000);
-    let (status, problem) =
-        service.ask("/complete/batch", &json!({"items": vec![request.clone(); 10]})).await;
-    assert_eq!(status, 422);
-    assert!(problem["detail"].as_str().unwrap().contains("longer than 32 MiB; ask for fewer"), "{problem}");
-    service.ask_ok("/complete/batch", &json!({"items": vec![request; 3]})).await;
+    let batch = |items: usize| service.send("/complete/batch", json!({"items": vec![&request; items]}));
+    let refused = batch(10).is(422).await.text();
+    assert!(refused.contains("longer than 32 MiB; ask for fewer"), "{refused}");
+    batch(3).is(200).await;
 }
 
 #[apply(on_sqlite)]

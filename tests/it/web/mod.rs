@@ -76,7 +76,7 @@ use atelier::{
     completion::profiles::Profiles,
     completion::tickets::Tickets,
     config::{self, Limits},
-    people::{Access, RequireKey, Token},
+    people::{Access, ApiKey, Opens, PersonId, RequireKey, Scope, Token},
     platform::{
         db::{AuditEntry, Name, Store},
         http::{AppState, CrossOrigins},
@@ -95,10 +95,15 @@ use atelier_engine::{
 use atelier_files::{NotWorn, Table};
 use reqwest::{Body, Client, Method};
 use serde_json::Value;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+};
 use uuid::Uuid;
 
-use crate::harness::{self, Call, Fixture, TestDatabase};
+use crate::harness::{self, Answer, Call, Fixture, TestDatabase};
 
 /// Waits until something that happens in the background has happened, for half a minute at most. A macro, because the
 /// future of a closure that borrows is not `Send` for every lifetime.
@@ -128,6 +133,10 @@ static DEMO: LazyLock<Arc<Serving>> =
 
 pub fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models")
+}
+
+pub fn now() -> Timestamp {
+    SystemTime::now().into()
 }
 
 fn engine() -> Engine {
@@ -255,16 +264,33 @@ impl Service {
 
     /// A browser with a signed-in person of that role.
     pub async fn signed_in(&self, role: Role) -> Browser {
-        let now = SystemTime::now().into();
         let name = Name::new(format!("Some {role}")).unwrap();
         let person = match self.store.people().find_with_password(&name).await.unwrap() {
             Some((person, _)) => person,
-            None => self.store.people().create(&name, role, now).await.unwrap(),
+            None => self.store.people().create(&name, role, now()).await.unwrap(),
         };
         let access = self.state.access();
-        let link = access.link(person.id, now).await.unwrap();
-        let session = access.enter(&link, None, now).await.unwrap();
+        let link = access.link(person.id, now()).await.unwrap();
+        let session = access.enter(&link, None, now()).await.unwrap();
         Browser { url: self.url.clone(), http: browser(), session }
+    }
+
+    /// A person who has not signed in yet, and the link that they were sent.
+    pub async fn invite(&self, name: &str, role: Role) -> (PersonId, Token) {
+        let person = self.store.people().create(&Name::new(name).unwrap(), role, now()).await.unwrap();
+        (person.id, self.state.access().link(person.id, now()).await.unwrap())
+    }
+
+    /// A key of a program.
+    pub async fn issue(&self, scopes: &[Scope]) -> String {
+        self.issue_for(Opens::Scopes(scopes.to_vec())).await.0
+    }
+
+    /// A key, with its record.
+    pub async fn issue_for(&self, opens: Opens) -> (String, ApiKey) {
+        let label = Name::new("Shop").unwrap();
+        let (key, record) = self.state.access().issue_key(&label, &opens, None, now()).await.unwrap();
+        (key.as_str().to_owned(), record)
     }
 
     /// Into a service that runs; `fill` is quicker.
@@ -333,6 +359,15 @@ impl Service {
     /// POSTs JSON and returns the JSON of a 200.
     pub async fn ask_ok(&self, path: impl AsRef<str>, body: impl Borrow<Value>) -> Value {
         self.send(path, body).ok().await
+    }
+
+    /// Sends bytes as they are, and returns all that is answered until the service closes the connection.
+    pub async fn exchange(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.url.trim_start_matches("http://")).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// Stops it as SIGTERM does, and waits for the end.
@@ -404,6 +439,17 @@ pub struct Browser {
     url: String,
     http: Client,
     pub session: Token,
+}
+
+/// The first answer that refuses a request for coming too soon after others.
+pub async fn until_too_fast(call: impl Fn() -> Call) -> Answer {
+    for _ in 0..50 {
+        let answer = call().await;
+        if answer.status == 429 {
+            return answer;
+        }
+    }
+    panic!("fifty requests come faster than any rate of these tests");
 }
 
 /// A client that does not follow redirects.

@@ -1,21 +1,15 @@
 //! The last use of keys and sessions is noted in the background: a locked database delays no request that reads.
 
-use std::time::SystemTime;
-
 use atelier::{
     config::Limits,
-    people::{Key, NewSession, Opens, Proof, Scope},
-    platform::db::{Name, TokenHash},
+    people::{NewSession, Proof, Scope},
+    platform::db::TokenHash,
 };
 use atelier_core::domain::{Role, Timestamp};
 use sqlx::AnyConnection;
 
-use super::{Browser, Service, until};
+use super::{Browser, Service, now, until};
 use crate::harness::{Kind, TestDatabase, apply, contract, on_sqlite};
-
-fn now() -> Timestamp {
-    SystemTime::now().into()
-}
 
 /// Shorter than a write waits for a lock, so that a request that waits for one is a 504.
 fn limits() -> Limits {
@@ -23,14 +17,8 @@ fn limits() -> Limits {
 }
 
 /// A key that was never used, and a session whose last use is an hour ago.
-async fn long_unused(db: &TestDatabase, service: &Service) -> (Key, Browser) {
-    let label = Name::new("Shop").unwrap();
-    let (key, _) = service
-        .state
-        .access()
-        .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now())
-        .await
-        .unwrap();
+async fn long_unused(db: &TestDatabase, service: &Service) -> (String, Browser) {
+    let key = service.issue(&[Scope::Catalogue]).await;
     let browser = service.signed_in(Role::Stylist).await;
     let earlier = "update sessions set last_seen_at = last_seen_at - 3600000";
     sqlx::raw_sql(earlier).execute(&mut db.raw().await).await.unwrap();
@@ -55,9 +43,7 @@ async fn a_locked_database_delays_no_request(db: TestDatabase) {
     let (key, browser) = long_unused(&db, &service).await;
     let locked = lock(&db).await;
     for _ in 0..3 {
-        let request = service.get("/articles").key(key.as_str());
-        let answer = request.await;
-        assert_eq!(answer.status(), 200, "{}", answer.text());
+        service.get("/articles").key(&key).is(200).await;
         browser.page("/studio").await;
     }
     sqlx::Connection::close(locked).await.unwrap();
@@ -71,7 +57,7 @@ async fn a_locked_database_delays_no_request(db: TestDatabase) {
 }
 
 /// Expired sessions are deleted in the background too.
-#[apply(contract)]
+#[apply(on_sqlite)]
 async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
     let service = Service::start_with(&db, limits()).await;
     let (_, browser) = long_unused(&db, &service).await;
@@ -81,27 +67,17 @@ async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
     let session = NewSession { token: &expired, person, expires_at: long_ago, new_password: None };
     assert!(service.store.sessions().begin(session, Proof::Password(None), long_ago).await.unwrap());
     let mut raw = db.raw().await;
-    for sql in refuse_deleting_sessions(db.kind) {
-        sqlx::raw_sql(*sql).execute(&mut raw).await.unwrap();
-    }
+    let refuse = "create trigger kept before delete on sessions begin select raise(abort, 'kept'); end";
+    sqlx::raw_sql(refuse).execute(&mut raw).await.unwrap();
     let link = service.state.access().link(person, now()).await.unwrap();
     let session = service.state.access().enter(&link, None, now()).await.unwrap();
     assert!(service.state.access().session(&session, now()).await.unwrap().is_some());
 
-    sqlx::raw_sql(match db.kind {
-        Kind::Sqlite => "drop trigger keep_sessions",
-        Kind::Postgres => "drop trigger keep_sessions on sessions",
-    })
-    .execute(&mut raw)
-    .await
-    .unwrap();
+    sqlx::raw_sql("drop trigger kept").execute(&mut raw).await.unwrap();
     browser.page("/studio").await;
     until!({
-        let left: i64 = sqlx::query_scalar("select count(*) from sessions where expires_at = 0")
-            .fetch_one(&mut raw)
-            .await
-            .unwrap();
-        left == 0
+        let expired = sqlx::query_scalar::<_, i64>("select count(*) from sessions where expires_at = 0");
+        expired.fetch_one(&mut raw).await.unwrap() == 0
     });
 }
 
@@ -119,18 +95,4 @@ async fn an_idle_session_is_swept_before_it_expires(service: Service, db: TestDa
         count.fetch_one(&mut raw).await.unwrap() == 1
     });
     browser.page("/studio").await;
-}
-
-fn refuse_deleting_sessions(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Sqlite => {
-            &["create trigger keep_sessions before delete on sessions begin select raise(abort, 'kept'); end"]
-        }
-        Kind::Postgres => &[
-            "create function keep_session() returns trigger language plpgsql as
-             $$ begin raise exception 'kept'; end $$",
-            "create trigger keep_sessions before delete on sessions
-             for each statement execute function keep_session()",
-        ],
-    }
 }
