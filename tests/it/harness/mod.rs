@@ -20,6 +20,7 @@ mod client;
 pub mod collector;
 #[path = "../../shared/database.rs"]
 mod database;
+mod html;
 pub mod model_server;
 #[path = "../../shared/postgres.rs"]
 mod postgres;
@@ -44,8 +45,9 @@ pub use macro_rules_attribute::apply;
 use tokio::time::timeout;
 
 pub use self::{
-    client::{Answer, Call, ids},
+    client::{Answer, Call, each, ids, pick},
     database::{Kind, TestDatabase},
+    html::{Html, assert_page},
     postgres::{is_watchdog, watch},
 };
 
