@@ -52,7 +52,7 @@ async fn sees_figures_refresh_by_themselves(Demo(service): Demo) {
     let window = open(&service, Role::Admin, "/operations").await;
     window.until("[...document.querySelectorAll('dt')].some(dt => dt.innerText === 'outfits')").await;
     window.run("document.querySelector('#live').classList.add('still-the-same')").await;
-    service.put("/articles/new", &json!({"type": "coat"})).await;
+    service.put("/articles/new", json!({"type": "coat"})).await;
     let articles = "document.querySelector('dl.figures dd').innerText.replace(',', '')";
     window.until(&format!("{articles} === '1501'")).await;
     assert!(window.address().await.ends_with("/operations"));

@@ -281,9 +281,9 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
     browser.post("/access", &[("name", &long("P")), ("role", "stylist")]).is(200).await;
     let body =
         json!({"type": "coat", "name": long("N"), "brand": long("B"), "colour": long("C"), "price": 12.5});
-    service.put(&format!("/articles/{article}"), &body).await;
+    service.put(format!("/articles/{article}"), &body).await;
     let profile = json!({"name": long("J"), "country": long("L"), "preferred_brands": [long("B")]});
-    service.put(&format!("/customers/{customer}"), &json!({"features": profile})).await;
+    service.put(format!("/customers/{customer}"), json!({"features": profile})).await;
     let view = format!("customer={customer}&slot={article}&slot=a-00568&slot=a-00259&slot=");
     let saved = browser.change("/studio/outfits", &[("view", &view)]).await;
     let page = format!("/studio/outfits/{}", saved.after("saved="));
@@ -314,7 +314,7 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
             let look = json!({"title": long("L"), "articles": [article, "a-00568"], "state": "published"});
             service.put(format!("/looks/{}", long("l")), look).await;
             let rule = json!({"effect": "exclude", "articles": {"ids": [article]}, "owner": long("W"), "note": long("T")});
-            service.put(&format!("/rules/{}", long("r")), &rule).await;
+            service.put(format!("/rules/{}", long("r")), &rule).await;
             vec![("long-rule", format!("/merchandising/rule?name={}", long("r")))]
         }
     }

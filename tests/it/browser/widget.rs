@@ -196,6 +196,6 @@ async fn the_script_is_small_and_cached(db: TestDatabase) {
     assert!(size < 12_000, "{size} bytes");
     get("gzip").header("if-none-match", tag).is(304).await;
     let version = &tag[3..15];
-    let kept = service.get(&format!("/widget.js?v={version}")).await;
+    let kept = service.get(format!("/widget.js?v={version}")).await;
     assert_eq!(kept.header("cache-control"), "public, max-age=31536000, immutable");
 }

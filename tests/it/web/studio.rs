@@ -632,7 +632,7 @@ async fn a_draft_counts_as_accepted_once_it_is_complete(Stylist(service, browser
     let again = browser.save(&format!("{saved}&own.occasion=office")).await;
     assert_eq!(again.after("saved="), saved.after("saved="));
     browser.page(&again).await.has(["id=\"save\""]).lacks(["data-unsaved"]);
-    browser.page(&format!("{saved}&own.occasion=date")).await.has(["data-unsaved"]);
+    browser.page(format!("{saved}&own.occasion=date")).await.has(["data-unsaved"]);
 }
 
 /// X was shown beside A. Saved with B, it is no outfit of A and X.
