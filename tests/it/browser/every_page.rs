@@ -9,18 +9,17 @@ use std::{
 
 use atelier::{
     analysis::personas::{Personas, Progress},
-    people::{Opens, Scope},
     platform::db::Name,
 };
 use atelier_core::domain::{Method, Role};
 use serde_json::{Value, json};
 
-use super::signed_in;
+use super::{signed_in, window_of};
 use crate::{
     harness::{
-        TestDatabase, apply,
+        Html, TestDatabase, apply,
         browser::{Eyes, Window},
-        in_chromium_with_axe, tools,
+        ids, in_chromium_with_axe, tools,
     },
     web::{Demo, Service, operations::acceptance, until},
 };
@@ -42,6 +41,7 @@ const STYLIST: Pages = &[
         "several-blanks",
         "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=a-00259&type=1:coat&type=2:bag&k=4&pick=1",
     ),
+    ("eight-blanks", "/studio?customer=c-014871&slot=&slot=&slot=&slot=&slot=&slot=&slot=&slot=&k=24&ask=5"),
     ("no-articles", "/studio?customer=c-014871&slot=a-00134&slot=&price_max=0"),
     ("no-suggestions", "/studio?customer=c-014871&slot=a-00134&slot=&price_min=9&price_max=1"),
     ("over-budget", "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&total=10"),
@@ -164,16 +164,14 @@ async fn admin_pages_are_accessible_on_a_phone(db: TestDatabase) {
 async fn open_dialogs_and_toasts_are_accessible(Demo(service): Demo) {
     for dark in [false, true] {
         let window = signed_in(&service, Role::Stylist, Eyes { dark, ..Eyes::default() }).await;
-        window.goto(&format!("{}/studio?customer=c-014871&slot=a-00134&slot=", service.url)).await;
-        window.click("[data-opens=keys]").await;
-        window.until_words("use this suggestion").await;
+        window.goto("/studio?customer=c-014871&slot=a-00134&slot=").await;
+        window.click_until("[data-opens=keys]", "use this suggestion").await;
         assert_eq!(violations(&window).await, Vec::<String>::new(), "the help");
         window.click("#keys .button").await;
-        window.click("[id^=not-1-1]").await;
-        window.until_words("not for this customer undo").await;
+        window.click_until("[id^=not-1-1]", "not for this customer undo").await;
         assert_eq!(violations(&window).await, Vec::<String>::new(), "a refusal");
         window.click("#undo").await;
-        window.until("!document.querySelector('#undo')").await;
+        window.until_gone("#undo").await;
     }
 }
 
@@ -184,11 +182,9 @@ async fn the_longest_name_fits_the_frame(Demo(service): Demo) {
     let person = service.store.people().create(&name, Role::Admin, now).await.unwrap();
     let link = service.state.access().link(person.id, now).await.unwrap();
     let session = service.state.access().enter(&link, None, now).await.unwrap();
-    let window = Window::open(Eyes { width: 320, ..Eyes::default() }).await;
-    let cookie = json!({"name": "atelier_session", "value": session.as_str(), "url": service.url});
-    window.chromium("Network.setCookie", &cookie).await;
+    let window = window_of(&service, &session, Eyes { width: 320, ..Eyes::default() }).await;
     for path in ["/studio", "/access", "/operations", "/password"] {
-        window.goto(&format!("{}{path}", service.url)).await;
+        window.goto(path).await;
         window.until("document.readyState === 'complete' && !!document.querySelector('.who')").await;
         let hanging = window.run("return document.documentElement.scrollWidth - innerWidth").await;
         assert_eq!(hanging, 0, "{path}");
@@ -206,26 +202,19 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
     if pages == ADMIN {
         // An experiment, with feedback for each arm, and a key.
         acceptance::with_feedback(&service).await;
-        let label = Name::new("feeds").unwrap();
-        let now = SystemTime::now().into();
-        service
-            .state
-            .access()
-            .issue_key(&label, &Opens::Scopes(vec![Scope::Catalogue]), None, now)
-            .await
-            .unwrap();
+        let admin = service.signed_in(Role::Admin).await;
+        admin.post("/access/keys", &[("label", "feeds"), ("scope", "catalogue")]).is(200).await;
         let rule = json!({"effect": "pair", "articles": {"types": ["coat"], "price": {"max": 200}}, "others": {"attributes": {"brand": ["Tiber"]}},
             "when": {"features": {"gender": ["female"]}}, "ends_at": "2026-12-24T18:00:00Z", "owner": "Ada", "note": "Spring"});
-        service.put("/rules/spring", &rule).await;
-        service
-            .put("/rules/spring", &json!({"effect": "exclude", "articles": {"new": true}, "state": "active"}))
-            .await;
+        service.put("/rules/spring", rule).await;
+        let rule = json!({"effect": "exclude", "articles": {"new": true}, "state": "active"});
+        service.put("/rules/spring", rule).await;
         service.feed("dry_run=true&skip_bad=true", "id,type,price\n,hat,1\nx,hat,cheap\ny,hat,1\n").await;
         let url =
             "https://me:secret@shop.invalid/feeds/all-products-of-the-autumn.xml?token=secret&language=de";
-        service.put("/feeds/shop", &json!({"url": url, "schedule": {"at": ["04:30", "16:30"]}})).await;
+        service.put("/feeds/shop", json!({"url": url, "schedule": {"at": ["04:30", "16:30"]}})).await;
         let look = json!({"title": "Autumn office", "articles": ["a-00134", "a-00568", "gone"], "state": "published"});
-        service.put("/looks/autumn", &look).await;
+        service.put("/looks/autumn", look).await;
         for failures in 1..=2 {
             service.post("/feeds/shop/fetch", "application/json", "").await;
             until!(service.json("/feeds/shop").await["failures"] == failures);
@@ -237,13 +226,13 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         (eyes.width == phone() && pictures().is_some()).then_some(Eyes { dark: true, ..eyes });
     for eyes in [Some(eyes), phone_in_the_dark].into_iter().flatten() {
         let window = signed_in(&service, Role::Admin, eyes).await;
-        for page in
-            pages.iter().copied().chain(saved.iter().chain(&long).map(|(name, path)| (*name, path.as_str())))
-        {
-            look(&window, &service, eyes, page, &mut wrong).await;
+        let more = saved.iter().chain(&long).map(|(name, path)| (*name, path.as_str()));
+        for page in pages.iter().copied().chain(more) {
+            look(&window, eyes, page, &mut wrong).await;
         }
-        let outside = Window::open(eyes).await;
-        look(&outside, &service, eyes, ("sign-in", "/sign-in"), &mut wrong).await;
+        let mut outside = Window::open(eyes).await;
+        outside.origin.clone_from(&service.url);
+        look(&outside, eyes, ("sign-in", "/sign-in"), &mut wrong).await;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -254,23 +243,23 @@ async fn saved_outfits(service: &Service) -> Vec<(&'static str, String)> {
     let mut page = String::new();
     for last in ["slot=", "slot=a-01130&own.occasion=office"] {
         let view = format!("customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&{last}");
-        let answer = browser.post("/studio/outfits", &[("view", &view)]).await;
-        let (_, seq) = answer.header("location").split_once("saved=").unwrap();
-        page = format!("/studio/outfits/{seq}");
+        let saved = browser.change("/studio/outfits", &[("view", &view)]).await;
+        page = format!("/studio/outfits/{}", saved.after("saved="));
     }
-    let html = browser.page("/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568").await;
-    let refused = html.split_once("name=\"refused\" value=\"").unwrap().1.split('"').next().unwrap();
-    let refusal = [("view", "customer=c-014871&slot=a-00134&slot=&slot=a-00568"), ("refused", refused)];
-    assert_eq!(browser.post("/studio/feedback", &refusal).await.status(), 303);
+    let view = "customer=c-014871&slot=a-00134&slot=&slot=a-00568";
+    let refused = browser.page(format!("/studio?{view}")).await.between("name=\"refused\" value=\"", "\"");
+    let note = "Prefers calls in the evening";
     let words = [("change", "words"), ("revision", "1"), ("name", "Autumn office"), ("note", "Boots in 38")];
-    assert_eq!(browser.post(&page, &words).await.status(), 303);
-    let note = [("customer", "c-014871"), ("note", "Prefers calls in the evening")];
-    assert_eq!(browser.post("/studio/notes", &note).await.status(), 303);
-    assert_eq!(browser.post(&page, &[("change", "share"), ("revision", "2")]).await.status(), 303);
-    let html = browser.page(&page).await;
-    let (_, link) = html.split_once("/shared/").unwrap();
-    let link = format!("/shared/{}", link.split('<').next().unwrap());
-    let seq = page.rsplit('/').next().unwrap();
+    for (path, fields) in [
+        ("/studio/feedback", &[("view", view), ("refused", &*refused)][..]),
+        (&page, &words),
+        ("/studio/notes", &[("customer", "c-014871"), ("note", note)]),
+        (&page, &[("change", "share"), ("revision", "2")]),
+    ] {
+        browser.change(path, fields).await;
+    }
+    let link = format!("/shared/{}", browser.page(&page).await.between("/shared/", "<"));
+    let seq = page.after("/outfits/").to_owned();
     let board = "slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130";
     vec![
         ("refused-section", "/studio?customer=c-014871".to_owned()),
@@ -289,17 +278,15 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
     let long = |letter: &str| letter.repeat(128);
     let (article, customer) = (long("a"), long("c"));
     let browser = service.signed_in(Role::Admin).await;
-    let person = [("name", &*long("P")), ("role", "stylist")];
-    assert_eq!(browser.post("/access", &person).await.status(), 200);
+    browser.post("/access", &[("name", &long("P")), ("role", "stylist")]).is(200).await;
     let body =
         json!({"type": "coat", "name": long("N"), "brand": long("B"), "colour": long("C"), "price": 12.5});
-    service.put(&format!("/articles/{article}"), &body).await;
+    service.put(format!("/articles/{article}"), &body).await;
     let profile = json!({"name": long("J"), "country": long("L"), "preferred_brands": [long("B")]});
-    service.put(&format!("/customers/{customer}"), &json!({"features": profile})).await;
+    service.put(format!("/customers/{customer}"), json!({"features": profile})).await;
     let view = format!("customer={customer}&slot={article}&slot=a-00568&slot=a-00259&slot=");
-    let answer = browser.post("/studio/outfits", &[("view", &view)]).await;
-    let (_, seq) = answer.header("location").split_once("saved=").unwrap();
-    let page = format!("/studio/outfits/{seq}");
+    let saved = browser.change("/studio/outfits", &[("view", &view)]).await;
+    let page = format!("/studio/outfits/{}", saved.after("saved="));
     let words = [
         ("change", "words"),
         ("revision", "1"),
@@ -307,9 +294,8 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
         ("note", &*long("T")),
         ("message", &*long("M")),
     ];
-    assert_eq!(browser.post(&page, &words).await.status(), 303);
-    let note = [("customer", &*customer), ("note", &*long("T"))];
-    assert_eq!(browser.post("/studio/notes", &note).await.status(), 303);
+    browser.change(&page, &words).await;
+    browser.change("/studio/notes", &[("customer", &customer), ("note", &long("T"))]).await;
     let whole = view.replace("slot=a-00568", "slot=");
     match pages {
         STYLIST => vec![
@@ -325,27 +311,22 @@ async fn long_names(service: &Service, pages: Pages) -> Vec<(&'static str, Strin
             format!("/side-by-side?customers={customer},c-014871&slot={article}&slot="),
         )],
         _ => {
-            service
-                .put(
-                    &format!("/looks/{}", long("l")),
-                    &json!({"title": long("L"), "articles": [article, "a-00568"], "state": "published"}),
-                )
-                .await;
+            let look = json!({"title": long("L"), "articles": [article, "a-00568"], "state": "published"});
+            service.put(format!("/looks/{}", long("l")), look).await;
             let rule = json!({"effect": "exclude", "articles": {"ids": [article]}, "owner": long("W"), "note": long("T")});
-            service.put(&format!("/rules/{}", long("r")), &rule).await;
+            service.put(format!("/rules/{}", long("r")), &rule).await;
             vec![("long-rule", format!("/merchandising/rule?name={}", long("r")))]
         }
     }
 }
 
 /// The board with the least likely bag for the rest.
-async fn weak_piece(service: &Service) -> String {
+pub async fn weak_piece(service: &Service) -> String {
     let question = json!({"customer": "c-014871", "outfit": [null, "a-01130", "a-00568", "a-00259"], "k": 50,
                           "filters": {"types": {"0": ["bag"]}}});
-    let answer = service.ask_ok("/complete", &question).await;
-    let weak = &answer["blanks"][0]["suggestions"].as_array().unwrap().last().unwrap()["article"]["id"];
-    let rest = "slot=a-01130&slot=a-00568&slot=a-00259";
-    format!("/studio?customer=c-014871&slot={}&{rest}", weak.as_str().unwrap())
+    let answer = service.ask_ok("/complete", question).await;
+    let weak = ids(&answer["blanks"][0]["suggestions"]).pop().unwrap();
+    format!("/studio?customer=c-014871&slot={weak}&slot=a-01130&slot=a-00568&slot=a-00259")
 }
 
 /// Waits until they are computed: a page that reloads itself cannot be checked.
@@ -362,24 +343,24 @@ fn pictures() -> Option<PathBuf> {
     env::var_os("ATELIER_PICTURES").map(PathBuf::from)
 }
 
-async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str), wrong: &mut Vec<String>) {
-    let (name, path) = page;
-    window.goto(&format!("{}{path}", service.url)).await;
+async fn look(window: &Window, eyes: Eyes, (name, path): (&str, &str), wrong: &mut Vec<String>) {
+    window.goto(path).await;
     let hanging = || window.run("return document.documentElement.scrollWidth - innerWidth");
     let (mut edge, began) = (hanging().await, Instant::now());
     // A page that is replacing a part of itself has another width for a moment.
-    while edge.as_i64() != Some(0) && began.elapsed() < Duration::from_secs(2) {
+    while edge != 0 && began.elapsed() < Duration::from_secs(2) {
         tokio::time::sleep(Duration::from_millis(50)).await;
         edge = hanging().await;
     }
-    if edge.as_i64() != Some(0) {
+    if edge != 0 {
         wrong.push(format!("{name}: {edge} px hang over the edge of {} px", eyes.width));
     }
-    let weight = window.run("return performance.getEntriesByType('navigation')[0].decodedBodySize").await;
+    let navigation = "return performance.getEntriesByType('navigation')[0]";
+    let weight = window.run(&format!("{navigation}.decodedBodySize")).await;
     if weight.as_u64().is_none_or(|bytes| bytes > HEAVY) {
         wrong.push(format!("{name}: the page has {weight} bytes"));
     }
-    let status = window.run("return performance.getEntriesByType('navigation')[0].responseStatus").await;
+    let status = window.run(&format!("{navigation}.responseStatus")).await;
     let expected = REFUSED.iter().find(|(refused, _)| *refused == name).map_or(200, |(_, status)| *status);
     if status != expected {
         wrong.push(format!("{name}: status {status} instead of {expected}"));

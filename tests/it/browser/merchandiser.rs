@@ -3,11 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use atelier_core::{domain::Role, util::calendar};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::signed_in;
 use crate::{
-    harness::{TestDatabase, apply, browser::Eyes, in_chromium},
+    harness::{TestDatabase, apply, browser::Eyes, ids, in_chromium},
     web::Service,
 };
 
@@ -26,12 +26,11 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     let suggested = async || -> String {
         let request =
             json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 5});
-        let answer: Value = service.ask_ok("/complete", &request).await;
-        answer["blanks"][0]["suggestions"][0]["article"]["id"].as_str().unwrap().to_owned()
+        ids(&service.ask_ok("/complete", request).await["blanks"][0]["suggestions"]).remove(0)
     };
     let best = suggested().await;
     let window = signed_in(&service, Role::Merchandiser, eyes).await;
-    window.goto(&format!("{}/merchandising", service.url)).await;
+    window.goto("/merchandising").await;
     window.click_words("New rule").await;
     window.fill("#name", "Recalled & gone").await;
     window.fill("#articles-ids", &best).await;
@@ -41,8 +40,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     window.until_words("It matches 1 of the shop's articles. It is not stored yet.").await;
     assert_eq!(window.text("dl.figures div:nth-child(1) dd").await, "1");
     assert_eq!(window.text("dl.figures div:nth-child(2) dd").await, "1 (100 %)");
-    let lost = "return [...document.querySelectorAll('.moves')].at(-1).innerText";
-    assert!(window.run(lost).await.as_str().unwrap().contains(&best), "it is suggested less");
+    assert!(window.texts(".moves").await.pop().unwrap().contains(&best), "it is suggested less");
     window.click("#store").await;
     let state = "document.querySelector('tbody td:nth-child(3)')?.innerText";
     window.until(&format!("{state} === 'draft'")).await;
@@ -58,7 +56,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     window.until(&format!("{state} === 'active'")).await;
     assert_ne!(suggested().await, best);
     loop {
-        window.goto(&format!("{}/merchandising", service.url)).await;
+        window.goto("/merchandising").await;
         if window.text("tbody td:nth-child(3)").await == "ended" {
             break;
         }

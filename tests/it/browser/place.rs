@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{signed_in, stylist};
 use crate::{
     harness::{
-        TestDatabase, apply,
+        Html, TestDatabase, apply,
         browser::{Eyes, Window},
         in_chromium,
     },
@@ -28,8 +28,9 @@ enum Act {
 use Act::{Choose, Click, Type};
 
 /// A name, a page, an element of it, and what is done to that.
-const ACTIONS: [(&str, &str, &str, Act); 18] = [
+const ACTIONS: [(&str, &str, &str, Act); 20] = [
     ("use a suggestion", BOARD, "#take-1-6", Click),
+    ("use a suggestion by its picture", BOARD, ".suggestions > li:nth-child(3) img", Click),
     ("use an idea", BLANKS, ".sets .card:nth-child(2) a", Click),
     ("other ideas shown", BLANKS, "#others", Click),
     ("complete the outfit", "/studio?customer=c-014871&slot=a-00134", "#complete", Click),
@@ -47,6 +48,7 @@ const ACTIONS: [(&str, &str, &str, Act); 18] = [
     ("the number of suggestions", BOARD, "#k", Choose("12")),
     ("a feature for What if", BOARD, "#changing", Choose("fit")),
     ("a letter of a customer's search", "/studio", "#find", Type("s")),
+    ("a letter of an outfit's search", "/studio/outfits", "#find", Type("s")),
 ];
 
 /// The element with the focus, and how far the page is scrolled.
@@ -62,35 +64,28 @@ async fn no_change_moves_the_page_or_the_focus(Demo(service): Demo) {
     for width in [1440, 390] {
         let window = signed_in(&service, Role::Stylist, Eyes { width, ..Eyes::default() }).await;
         for (name, page, selector, act) in &ACTIONS {
-            window.goto(&format!("{}{page}", service.url)).await;
-            window
-                .until(&format!(
-                    "document.readyState === 'complete' && !!document.querySelector('{selector}')"
-                ))
-                .await;
+            window.goto(page).await;
+            window.until_loaded().await;
+            window.until(&format!("!!document.querySelector('{selector}')")).await;
+            let one = format!("const one = document.querySelector('{selector}');");
             // On a phone the pieces' links are shown on demand.
-            if window.run(&format!("return document.querySelector('{selector}').checkVisibility()")).await
-                == false
-            {
+            if window.run(&format!("{one} return one.checkVisibility()")).await == false {
                 window.click("#pieces").await;
             }
-            let show = "scrollIntoView({block: 'center', behavior: 'instant'})";
-            window.run(&format!("const one = document.querySelector('{selector}'); one.{show}; one.focus({{preventScroll: true}})")).await;
+            let show = "one.scrollIntoView({block: 'center', behavior: 'instant'})";
+            window.run(&format!("{one} {show}; one.focus({{preventScroll: true}})")).await;
             let (before, address) = (place(&window).await, window.address().await);
             match act {
                 Click => window.click(selector).await,
                 Choose(value) => {
                     let events = "for (const type of ['input', 'change']) one.dispatchEvent(new Event(type, {bubbles: true}))";
-                    let choose = format!(
-                        "const one = document.querySelector('{selector}'); one.value = '{value}'; {events}"
-                    );
-                    window.run(&choose).await;
+                    window.run(&format!("{one} one.value = '{value}'; {events}")).await;
                 }
                 Type(letters) => window.press(letters).await,
             }
-            window
-                .until(&format!("location.href !== {address:?} && !document.querySelector('.htmx-request')"))
-                .await;
+            let is_there =
+                format!("location.href !== {address:?} && !document.querySelector('.htmx-request')");
+            window.until(&is_there).await;
             let after = place(&window).await;
             let moved = after[1].as_f64().unwrap() - before[1].as_f64().unwrap();
             table.push(format!(
@@ -113,19 +108,15 @@ async fn the_outfit_stays_in_view_while_suggestions_scroll(Demo(service): Demo) 
     for width in [1440, 390] {
         let window = signed_in(&service, Role::Stylist, Eyes { width, ..Eyes::default() }).await;
         for page in [BOARD, BLANKS] {
-            window.goto(&format!("{}{page}", service.url)).await;
-            window.until("document.readyState === 'complete'").await;
-            let top = window
-                .run("return document.querySelector('.suggestions, .sets').getBoundingClientRect().top")
-                .await;
+            window.goto(page).await;
+            window.until_loaded().await;
+            let top = "return document.querySelector('.suggestions, .sets').getBoundingClientRect().top";
+            let top = window.run(top).await;
             println!("{width} {page}: suggestions begin at {top}");
             assert!(top.as_f64().unwrap() < 800.0, "{width} {page}: suggestions begin at {top}");
-            window
-                .run(
-                    "const all = document.querySelectorAll('.suggestions > li, .sets > li'); \
-                        all[all.length - 1].scrollIntoView({block: 'end', behavior: 'instant'})",
-                )
-                .await;
+            let to_the_last = "[...document.querySelectorAll('.suggestions > li, .sets > li')].at(-1)\
+                               .scrollIntoView({block: 'end', behavior: 'instant'})";
+            window.run(to_the_last).await;
             let pictures = "return [...document.querySelectorAll('.board .slot')].slice(0, 4).map(slot => slot.getBoundingClientRect()) \
                             .every(at => at.top >= 0 && at.bottom <= innerHeight && at.right <= innerWidth)";
             assert_eq!(window.run(pictures).await, true, "{width} {page}");
@@ -136,11 +127,12 @@ async fn the_outfit_stays_in_view_while_suggestions_scroll(Demo(service): Demo) 
 #[apply(in_chromium)]
 async fn a_price_keeps_all_its_digits(db: TestDatabase) {
     let (_service, window) = stylist(&db, PICK).await;
-    window.until("document.readyState === 'complete'").await;
+    window.until_loaded().await;
     window.click("#pick-price-max").await;
     for (digit, price) in [("6", "6"), ("0", "60"), ("0", "600")] {
         window.press(digit).await;
-        window.until(&format!("new URL(location).searchParams.get('price_max') === '{price}' && !document.querySelector('.htmx-request')")).await;
+        window.until_parameter("price_max", price).await;
+        window.until_gone(".htmx-request").await;
     }
     assert_eq!(window.run("return new URL(location).searchParams.get('search')").await, json!(""));
 }
@@ -149,9 +141,6 @@ async fn a_price_keeps_all_its_digits(db: TestDatabase) {
 async fn leaving_an_unsaved_outfit_asks_first(Demo(service): Demo) {
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     let asks = "const leave = new Event('beforeunload', {cancelable: true}); dispatchEvent(leave); return leave.defaultPrevented";
-    window.goto(&format!("{}/studio?customer=c-014871&slot=&slot=", service.url)).await;
-    window.until("document.readyState === 'complete'").await;
-    assert_eq!(window.run(asks).await, false, "there is nothing to lose");
     // So does a link that leaves, and none that stays. The driver answers that the page may go.
     let asked = async |link: &str| {
         window.run("sessionStorage.removeItem('asked'); addEventListener('beforeunload', event => sessionStorage.setItem('asked', event.defaultPrevented))").await;
@@ -161,21 +150,18 @@ async fn leaving_an_unsaved_outfit_asks_first(Demo(service): Demo) {
         window.run("return sessionStorage.getItem('asked')").await
     };
     for page in ["/studio?customer=c-014871&slot=&slot=", "/studio?slot=&slot="] {
-        window.goto(&format!("{}{page}", service.url)).await;
-        window.until("document.readyState === 'complete'").await;
+        window.goto(page).await;
+        window.until_loaded().await;
+        assert_eq!(window.run(asks).await, false, "there is nothing to lose");
         assert_eq!(asked(".sets a").await, Value::Null, "there is nothing to lose");
         window.until("!!document.querySelector('[data-unsaved]')").await;
         assert_eq!(window.run(asks).await, true);
-        assert_eq!(
-            asked("[aria-labelledby=purpose-1] li:nth-child(3) a").await,
-            Value::Null,
-            "the outfit stays"
-        );
-        window.click("#save").await;
-        window.until_words("Saved as draft").await;
+        let occasion = "[aria-labelledby=purpose-1] li:nth-child(3) a";
+        assert_eq!(asked(occasion).await, Value::Null, "the outfit stays");
+        window.click_until("#save", "Saved as draft").await;
         assert_eq!(window.run(asks).await, false);
         assert_ne!(asked("[href='/studio']").await, "true", "it is saved");
-        window.goto(&format!("{}{page}", service.url)).await;
+        window.goto(page).await;
         window.click(".sets a").await;
         window.until("!!document.querySelector('[data-unsaved]')").await;
         assert_eq!(asked("main [href='/studio']").await, "true");
@@ -186,54 +172,55 @@ async fn leaving_an_unsaved_outfit_asks_first(Demo(service): Demo) {
 async fn a_form_survives_the_end_of_the_session(Demo(service): Demo) {
     const PASSWORD: &str = "a horse in Zurich";
     let stylist = service.signed_in(Role::Stylist).await;
-    let saved = stylist.post("/studio/outfits", &[("view", WHOLE.trim_start_matches("/studio?"))]).await;
-    let (_, seq) = saved.header("location").split_once("saved=").unwrap();
-    assert_eq!(stylist.post("/password", &[("password", PASSWORD)]).await.status(), 303);
+    let saved = stylist.change("/studio/outfits", &[("view", WHOLE.trim_start_matches("/studio?"))]).await;
+    let seq = saved.after("saved=");
+    stylist.change("/password", &[("password", PASSWORD)]).await;
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    let sign_in = async || {
+        window.fill("#name", "Some stylist").await;
+        window.fill("#password", PASSWORD).await;
+        window.click("main form .button").await;
+    };
     for (page, field, button) in [
         ("/studio?customer=c-014871", "#note", "#add-note"),
         (&format!("/studio/outfits/{seq}"), "#name", "#save-words"),
         // A link that needs a session, with a form half filled in.
         ("/studio?customer=c-014871", "#note", "main .button.primary"),
     ] {
-        window.goto(&format!("{}{page}", service.url)).await;
+        window.goto(page).await;
         window.fill(field, "Boots in 38").await;
         window.chromium("Network.clearBrowserCookies", &json!({})).await;
         window.click(button).await;
         if button.starts_with('#') {
             window.click_words("Sign in").await;
         }
-        window.fill("#name", "Some stylist").await;
-        window.fill("#password", PASSWORD).await;
-        window.click("main form .button").await;
+        sign_in().await;
         window.until("!!document.querySelector('.who')").await;
         if !button.starts_with('#') {
-            window.goto(&format!("{}{page}", service.url)).await;
+            window.goto(page).await;
         }
-        window.until(&format!("location.href === '{}{page}'", service.url)).await;
+        window.until(&format!("location.pathname + location.search === '{page}'")).await;
         window.until(&format!("document.querySelector('{field}').value === 'Boots in 38'")).await;
     }
     // What was chosen and ticked, too.
-    window.goto(&format!("{}/studio/new-customer", service.url)).await;
+    window.goto("/studio/new-customer").await;
     window.fill("#new-id", "lost").await;
     window.choose("[name='is.shoe_size']", "38").await;
     window.click(".chip:has([name='is.preferred_colours'][value=navy])").await;
     window.chromium("Network.clearBrowserCookies", &json!({})).await;
     window.click("#save-profile").await;
     window.click_words("Sign in").await;
-    window.fill("#name", "Some stylist").await;
-    window.fill("#password", PASSWORD).await;
-    window.click("main form .button").await;
+    sign_in().await;
     window.until("document.querySelector('#new-id')?.value === 'lost'").await;
     let chosen = "return [document.querySelector('[name=\"is.shoe_size\"]').value, \
                   [...document.querySelectorAll('[name=\"is.preferred_colours\"]:checked')].map(one => one.value).join()]";
     assert_eq!(window.run(chosen).await, json!(["38", "navy"]));
 
-    window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
+    window.goto("/studio?customer=c-014871").await;
     window.fill("#note", "Boots in 38").await;
     window.click("#add-note").await;
     window.until("document.querySelector('.history').innerText.includes('Boots in 38')").await;
     window.until("document.querySelector('#note').value === ''").await;
-    window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
-    assert_eq!(window.run("return document.querySelector('#note').value").await, json!(""));
+    window.goto("/studio?customer=c-014871").await;
+    assert_eq!(window.value("#note").await, json!(""));
 }

@@ -10,7 +10,7 @@ use crate::{
     harness::{
         TestDatabase, apply,
         browser::{Eyes, Window},
-        in_chromium, in_chromium_with_axe, on_sqlite,
+        each, in_chromium, in_chromium_with_axe, on_sqlite,
     },
     web::{Service, publishable::publish, until},
 };
@@ -18,6 +18,8 @@ use crate::{
 const SHOP: &str = include_str!("../../../docs/examples/shop.html");
 const SHADOW: &str =
     "const all = [...document.querySelectorAll('atelier-looks')].map(one => one.shadowRoot);";
+const READY: &str =
+    "[...document.querySelectorAll('atelier-looks')].every(one => one.shadowRoot?.querySelector('.add'))";
 /// Adds up what moves without anyone's doing.
 const WATCH: &str = "<script>window.shift = 0; new PerformanceObserver(list => list.getEntries().forEach(one => shift += one.value))\
                      .observe({type: 'layout-shift', buffered: true});</script>";
@@ -52,7 +54,7 @@ impl Shop {
     async fn visit(&self, width: u32) -> Window {
         let window = Window::open(Eyes { width, ..Eyes::default() }).await;
         window.goto(&self.url).await;
-        window.until("[...document.querySelectorAll('atelier-looks')].every(one => one.shadowRoot?.querySelector('.add'))").await;
+        window.until(READY).await;
         window
     }
 }
@@ -71,9 +73,9 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
         "<img src=x onerror=\"document.title='hacked'\"></a><script>document.title='hacked'</script>";
     let coat = json!({"type": "coat", "gender": "women", "name": hostile, "brand": "\u{202e}<b>Linden</b>", "price": 50,
                       "image": "javascript:document.title='hacked'", "url": "javascript:document.title='hacked'", "variants": variants});
-    assert_eq!(service.put("/articles/h", &coat).await.status(), 201);
+    service.put("/articles/h", coat).is(201).await;
     let look = json!({"title": hostile, "articles": ["a-00134", "h", "a-00568"], "state": "published"});
-    assert_eq!(service.put("/looks/hostile", &look).await.status(), 201);
+    service.put("/looks/hostile", look).is(201).await;
     for width in [390, 1440] {
         let window = shop.visit(width).await;
         let found = ask(&window, "return [...all[0].querySelectorAll('.card')].map(one => [one.querySelector('.name').textContent, \
@@ -98,17 +100,15 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
         assert_eq!(told, json!(["Choose a size", "size", "true", "empty"]));
         // With the keyboard: the size, then the button after it.
         window.press("ArrowDown").await;
-        window
-            .until(&format!("(() => {{ {SHADOW} return all[0].querySelector('select').value === 'h-m' }})()"))
-            .await;
+        let chosen =
+            format!("(() => {{ {SHADOW} return all[0].querySelector('select').value === 'h-m' }})()");
+        window.until(&chosen).await;
         assert_eq!(ask(&window, "return all[0].querySelector('.price').textContent").await, "€55.00");
         ask(&window, "all[0].querySelector('.add').focus()").await;
         ask(&window, "all[0].activeElement.click()").await;
         window.until("document.querySelector('#cart').textContent === 'h-m'").await;
-        assert_eq!(
-            ask(&window, "return all[0].querySelector('[role=status]').textContent").await,
-            format!("{hostile} is in your cart")
-        );
+        let status = ask(&window, "return all[0].querySelector('[role=status]').textContent").await;
+        assert_eq!(status, format!("{hostile} is in your cart"));
         // An article without variants is its own.
         ask(&window, "all[0].querySelectorAll('.add')[1].click()").await;
         window.until("document.querySelector('#cart').textContent === 'h-m, a-00568'").await;
@@ -121,19 +121,16 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
         println!("layout shift at {width} px: {shift}");
         assert!(shift < 0.001, "{width} px: {shift}");
         if let Some(folder) = std::env::var_os("ATELIER_PICTURES") {
-            std::fs::write(
-                std::path::Path::new(&folder).join(format!("widget-{width}.webp")),
-                window.picture().await,
-            )
-            .unwrap();
+            let file = std::path::Path::new(&folder).join(format!("widget-{width}.webp"));
+            std::fs::write(file, window.picture().await).unwrap();
         }
     }
     // What was added comes back as feedback, also that the cards were seen.
     until!({
         let counts = service.json("/feedback/counts").await;
-        let look =
-            counts["items"].as_array().unwrap().iter().find(|count| count["method"] == "look").cloned();
-        look.is_some_and(|look| look["accepted"] == 4 && look["shown"].as_u64() >= Some(4))
+        let is_look = |count: &Value| count["method"] == "look" && count["accepted"] == 4;
+        let mut looks = counts["items"].as_array().unwrap().iter().filter(|count| is_look(count));
+        looks.any(|look| look["shown"].as_u64() >= Some(4))
     });
 }
 
@@ -141,14 +138,14 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
 async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
     let shop = Shop::open(&db, true).await;
     let window = Window::open(Eyes { width: 390, ..Eyes::default() }).await;
-    window.goto(&format!("{}/", shop.url)).await;
-    window.until("[...document.querySelectorAll('atelier-looks')].every(one => one.shadowRoot?.querySelector('.add'))").await;
+    window.goto(&shop.url).await;
+    window.until(READY).await;
     let heights = "return [...document.querySelectorAll('atelier-looks')].map(one => one.getBoundingClientRect().height)";
     assert_eq!(window.run(heights).await, json!([540, 480]), "as the page's style reserves");
     // Another article: the element keeps its height, and its place, while it loads.
     window.run("document.querySelectorAll('atelier-looks').forEach(one => one.setAttribute('article', 'a-00568'))").await;
     assert_eq!(window.run(heights).await, json!([540, 480]));
-    window.until("[...document.querySelectorAll('atelier-looks')].every(one => one.shadowRoot?.querySelector('.add'))").await;
+    window.until(READY).await;
     let shift = window.run("return shift").await.as_f64().unwrap();
     println!("layout shift of a late script and of another article: {shift}");
     assert!(shift < 0.001, "{shift}");
@@ -164,9 +161,8 @@ async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
     assert_eq!(window.run(left).await, true, "the first card is on the right");
     // A customer whose signature has expired is anyone: sees cards, and is counted.
     let counted = async || {
-        let counts = shop.service.json("/feedback/counts").await;
-        let items = counts["items"].as_array().unwrap().iter();
-        items.map(|count| count["accepted"].as_u64().unwrap()).sum::<u64>()
+        let accepted = each(&shop.service.json("/feedback/counts").await["items"], "accepted");
+        serde_json::from_value::<Vec<u64>>(accepted).unwrap().iter().sum::<u64>()
     };
     let before = counted().await;
     window
@@ -191,17 +187,15 @@ async fn the_script_is_small_and_cached(db: TestDatabase) {
     let get = |encoding: &str| service.get("/widget.js").header("accept-encoding", encoding);
     let answer = get("gzip").await;
     assert_eq!(answer.header("content-type"), "text/javascript; charset=utf-8");
-    assert_eq!(
-        (answer.header("cache-control"), answer.header("access-control-allow-origin")),
-        ("public, max-age=300", "*")
-    );
-    let tag = answer.header("etag").to_owned();
+    assert_eq!(answer.header("cache-control"), "public, max-age=300");
+    assert_eq!(answer.header("access-control-allow-origin"), "*");
     assert_eq!(answer.header("content-encoding"), "gzip");
+    let tag = answer.header("etag");
     let size = answer.body.len();
     println!("widget.js has {size} bytes with gzip");
     assert!(size < 12_000, "{size} bytes");
-    get("gzip").header("if-none-match", &tag).is(304).await;
+    get("gzip").header("if-none-match", tag).is(304).await;
     let version = &tag[3..15];
-    let kept = service.get(&format!("/widget.js?v={version}")).await;
+    let kept = service.get(format!("/widget.js?v={version}")).await;
     assert_eq!(kept.header("cache-control"), "public, max-age=31536000, immutable");
 }

@@ -23,17 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// Without these, Chromium contacts its vendor's hosts at every start, or needs a screen and its own sandbox.
-const FLAGS: [&str; 9] = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-];
+const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+                     --disable-background-networking --disable-component-update --disable-sync --hide-scrollbars";
 
 /// Chromium and its driver are installed.
 pub fn chromium() -> Result<(), String> {
@@ -66,6 +57,8 @@ pub struct Window {
     driver: Child,
     /// The session's address.
     session: String,
+    /// Where paths lead.
+    pub origin: String,
     http: Client,
     downloads: PathBuf,
     clicks: AtomicUsize,
@@ -77,7 +70,7 @@ impl Window {
         let profile = TempDir::new().unwrap();
         let downloads = profile.path().join("downloads");
         let (driver, port) = tokio::task::spawn_blocking(start_driver).await.unwrap();
-        let mut arguments: Vec<String> = FLAGS.map(str::to_owned).to_vec();
+        let mut arguments: Vec<String> = FLAGS.split_whitespace().map(str::to_owned).collect();
         arguments.push(format!("--user-data-dir={}", profile.path().join("profile").display()));
         arguments.push(format!("--window-size={},900", eyes.width));
         let preferences = json!({
@@ -91,8 +84,8 @@ impl Window {
         let answer: Value = http.post(&base).json(&body).send().await.unwrap().json().await.unwrap();
         let id = answer["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {answer}"));
         let session = format!("{base}/{id}");
-        let window =
-            Self { driver, session, http, downloads, clicks: AtomicUsize::new(0), _profile: profile };
+        let (origin, clicks) = (String::new(), AtomicUsize::new(0));
+        let window = Self { driver, session, origin, http, downloads, clicks, _profile: profile };
         // A window is never narrower than its head; a page can be.
         let size = json!({"width": eyes.width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
         window.chromium("Emulation.setDeviceMetricsOverride", &size).await;
@@ -102,7 +95,10 @@ impl Window {
         window
     }
 
-    pub async fn goto(&self, url: &str) {
+    /// Opens an address, or a path of the service.
+    pub async fn goto(&self, address: impl AsRef<str>) {
+        let address = address.as_ref();
+        let url = if address.starts_with('/') { format!("{}{address}", self.origin) } else { address.into() };
         self.command("url", &json!({"url": url})).await.unwrap();
     }
 
@@ -117,6 +113,12 @@ impl Window {
         self.click_on(&element, selector).await;
     }
 
+    /// Clicks the element and waits until the page has these words.
+    pub async fn click_until(&self, selector: &str, words: &str) {
+        self.click(selector).await;
+        self.until_words(words).await;
+    }
+
     /// How many clicks were sent to pages, a double click as two.
     pub fn clicks(&self) -> usize {
         self.clicks.load(Ordering::Relaxed)
@@ -125,15 +127,17 @@ impl Window {
     /// Clicks the element twice, as fast as a person does by mistake.
     pub async fn click_twice(&self, selector: &str) {
         let element = self.find("css selector", selector).await;
-        let button = |kind: &str| json!({"type": kind, "button": 0});
         let to = json!({"type": "pointerMove", "duration": 0, "origin": {ELEMENT: element}, "x": 0, "y": 0});
         let pause = json!({"type": "pause", "duration": 60});
-        let press = [button("pointerDown"), button("pointerUp")];
-        let path = [vec![to], press.to_vec(), vec![pause], press.to_vec()].concat();
-        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": path});
+        let press = ["pointerDown", "pointerUp"].map(button).to_vec();
         self.scroll_to(selector).await;
-        self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
+        self.mouse([vec![to], press.clone(), vec![pause], press].concat()).await;
         self.clicks.fetch_add(2, Ordering::Relaxed);
+    }
+
+    async fn mouse(&self, path: Vec<Value>) {
+        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": path});
+        self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
     }
 
     async fn scroll_to(&self, selector: &str) {
@@ -146,7 +150,7 @@ impl Window {
 
     /// Presses a key, wherever the focus is, once the page's scripts listen.
     pub async fn press(&self, key: &str) {
-        self.until("document.readyState === 'complete'").await;
+        self.until_loaded().await;
         for kind in ["keyDown", "keyUp"] {
             let text = if key.chars().count() == 1 && kind == "keyDown" { key } else { "" };
             self.chromium("Input.dispatchKeyEvent", &json!({"type": kind, "key": key, "text": text})).await;
@@ -156,11 +160,9 @@ impl Window {
     /// Moves the pointer over the element's middle.
     pub async fn point_at(&self, selector: &str) {
         let element = self.find("css selector", selector).await;
-        let origin = json!({ELEMENT: element});
-        let to = json!({"type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0});
-        let mouse = json!({"type": "pointer", "id": "mouse", "actions": [to]});
+        let to = json!({"type": "pointerMove", "duration": 0, "origin": {ELEMENT: element}, "x": 0, "y": 0});
         self.scroll_to(selector).await;
-        self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
+        self.mouse(vec![to]).await;
     }
 
     /// Clicks the first link or button with these words.
@@ -172,23 +174,25 @@ impl Window {
         self.click_on(&element, words).await;
     }
 
+    /// The same, and waits until the page has other ones.
+    pub async fn click_words_until(&self, words: &str, said: &str) {
+        self.click_words(words).await;
+        self.until_words(said).await;
+    }
+
     /// Drags an element to another one with the mouse.
     pub async fn drag(&self, selector: &str, to: &str) {
-        let button = |kind: &str| json!({"type": kind, "button": 0});
         let mut path = Vec::new();
         for (selector, press) in [(selector, Some("pointerDown")), (to, None)] {
             let element = self.find("css selector", selector).await;
-            let origin = json!({"element-6066-11e4-a52e-4f735466cecf": element});
-            let to =
-                |x: i32| json!({"type": "pointerMove", "duration": 100, "origin": origin, "x": x, "y": 0});
+            let to = |x: i32| json!({"type": "pointerMove", "duration": 100, "origin": {ELEMENT: element}, "x": x, "y": 0});
             path.push(to(0));
             path.extend(press.map(button));
             // A drag begins with a move.
             path.push(to(5));
         }
         path.push(button("pointerUp"));
-        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": path});
-        self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
+        self.mouse(path).await;
     }
 
     /// Replaces the content of a field.
@@ -209,6 +213,42 @@ impl Window {
         let element = self.find("css selector", selector).await;
         let text = self.get(&format!("element/{element}/text")).await.unwrap();
         text.as_str().unwrap().to_owned()
+    }
+
+    /// What is in a field.
+    pub async fn value(&self, selector: &str) -> Value {
+        self.run(&format!("return document.querySelector({}).value", json!(selector))).await
+    }
+
+    /// How many elements there are.
+    pub async fn count(&self, selector: &str) -> Value {
+        self.run(&format!("return document.querySelectorAll({}).length", json!(selector))).await
+    }
+
+    pub async fn until_count(&self, selector: &str, count: usize) {
+        self.until(&format!("document.querySelectorAll({}).length === {count}", json!(selector))).await;
+    }
+
+    /// Waits until the element is gone.
+    pub async fn until_gone(&self, selector: &str) {
+        self.until(&format!("!document.querySelector({})", json!(selector))).await;
+    }
+
+    /// Waits until the address has this parameter.
+    pub async fn until_parameter(&self, name: &str, value: &str) {
+        self.until(&format!("new URL(location).searchParams.get('{name}') === '{value}'")).await;
+    }
+
+    /// Waits until scripts run and links lead on.
+    pub async fn until_loaded(&self) {
+        self.until("document.readyState === 'complete'").await;
+    }
+
+    /// The texts of all these elements.
+    pub async fn texts(&self, selector: &str) -> Vec<String> {
+        let script = "return [...document.querySelectorAll(SELECTOR)].map(one => one.innerText)";
+        let texts = self.run(&script.replace("SELECTOR", &json!(selector).to_string())).await;
+        serde_json::from_value(texts).unwrap()
     }
 
     /// Waits until the page contains these words, in any case.
@@ -319,6 +359,10 @@ impl Drop for Window {
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
+}
+
+fn button(kind: &str) -> Value {
+    json!({"type": kind, "button": 0})
 }
 
 fn value(mut answer: Value) -> Result<Value, String> {

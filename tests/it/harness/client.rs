@@ -135,6 +135,18 @@ impl Answer {
     }
 }
 
+/// The values at these paths of JSON, as a list: `pick(&import, "state result/added")` is `["done", 2]`.
+pub fn pick(value: &Value, paths: &str) -> Value {
+    let found = paths.split(' ').map(|path| value.pointer(&format!("/{path}")).cloned());
+    found.map(Option::unwrap_or_default).collect()
+}
+
+/// What each item of a list has at this path.
+pub fn each(list: &Value, path: &str) -> Value {
+    let items = list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter();
+    items.map(|item| item.pointer(&format!("/{path}")).cloned().unwrap_or_default()).collect()
+}
+
 /// The ids of the articles of suggestions, in their order.
 pub fn ids(suggestions: &Value) -> Vec<String> {
     let found = suggestions.as_array().unwrap_or_else(|| panic!("no suggestions: {suggestions}"));

@@ -20,6 +20,7 @@ mod client;
 pub mod collector;
 #[path = "../../shared/database.rs"]
 mod database;
+mod html;
 pub mod json;
 pub mod model_server;
 #[path = "../../shared/postgres.rs"]
@@ -45,8 +46,9 @@ pub use macro_rules_attribute::apply;
 use tokio::time::timeout;
 
 pub use self::{
-    client::{Answer, Call, assert_has, assert_hides, assert_shows, ids, merged},
+    client::{Answer, Call, assert_has, assert_hides, assert_shows, each, ids, merged, pick},
     database::{Kind, TestDatabase},
+    html::{Html, assert_page},
     postgres::{is_watchdog, watch},
 };
 

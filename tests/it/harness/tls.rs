@@ -61,22 +61,11 @@ impl Tls {
 }
 
 fn make_certificate(folder: &Path) -> PathBuf {
+    let key = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem";
+    let certificate = "-out certificate.pem -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+                       -addext basicConstraints=critical,CA:FALSE";
     let mut command = Command::new("openssl");
-    command.current_dir(folder).args([
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-    ]);
-    command.args(["-nodes", "-keyout", "key.pem", "-out", "certificate.pem", "-subj", "/CN=localhost"]);
-    command.args([
-        "-addext",
-        "subjectAltName=DNS:localhost",
-        "-addext",
-        "basicConstraints=critical,CA:FALSE",
-    ]);
+    command.current_dir(folder).args(key.split(' ')).args(certificate.split(' '));
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     folder.join("certificate.pem")

@@ -67,11 +67,8 @@ pub fn python_with_onnx() -> Command {
 }
 
 fn onnx_packages() -> Result<&'static Path, String> {
-    static PACKAGES: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    PACKAGES
-        .get_or_init(|| install(EXPORTER).map_err(|reason| format!("numpy and onnx for Python: {reason}")))
-        .as_deref()
-        .map_err(Clone::clone)
+    static PACKAGES: Installed = Installed::new();
+    once(&PACKAGES, "numpy and onnx for Python", || install(EXPORTER))
 }
 
 /// The official client of the Model Context Protocol for the installed Python, installed once under the target folder.
@@ -85,11 +82,8 @@ pub fn python_with_mcp() -> Command {
 }
 
 fn mcp_packages() -> Result<&'static Path, String> {
-    static PACKAGES: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    PACKAGES
-        .get_or_init(|| install(AGENT).map_err(|reason| format!("mcp for Python: {reason}")))
-        .as_deref()
-        .map_err(Clone::clone)
+    static PACKAGES: Installed = Installed::new();
+    once(&PACKAGES, "mcp for Python", || install(AGENT))
 }
 
 fn python_with(packages: &Path) -> Command {
@@ -100,11 +94,19 @@ fn python_with(packages: &Path) -> Command {
 
 /// axe-core's script, installed once under the target folder.
 pub fn axe() -> Result<&'static Path, String> {
-    static SCRIPT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    SCRIPT
-        .get_or_init(|| install_axe().map_err(|reason| format!("axe-core by npm: {reason}")))
-        .as_deref()
-        .map_err(Clone::clone)
+    static SCRIPT: Installed = Installed::new();
+    once(&SCRIPT, "axe-core by npm", install_axe)
+}
+
+type Installed = OnceLock<Result<PathBuf, String>>;
+
+fn once(
+    installed: &'static Installed,
+    what: &str,
+    install: impl FnOnce() -> Result<PathBuf, String>,
+) -> Result<&'static Path, String> {
+    let install = || install().map_err(|reason| format!("{what}: {reason}"));
+    installed.get_or_init(install).as_deref().map_err(Clone::clone)
 }
 
 fn install_axe() -> Result<PathBuf, String> {
@@ -139,21 +141,8 @@ fn install(list: &str) -> Result<PathBuf, String> {
     let failed = |error: std::io::Error| error.to_string();
     // Other test processes may do the same: the first to finish names the folder.
     let work = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).map_err(failed)?;
-    let flags = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--only-binary=:all:",
-    ];
-    run(Command::new("python3")
-        .args(flags)
-        .arg("--target")
-        .arg(work.path())
-        .arg("--no-deps")
-        .args(packages))?;
+    let flags = "-m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: --no-deps";
+    run(Command::new("python3").args(flags.split(' ')).arg("--target").arg(work.path()).args(packages))?;
     match fs::rename(work.path(), &folder) {
         Err(error) if !folder.is_dir() => Err(failed(error)),
         _ => Ok(folder),

@@ -5,89 +5,77 @@ use atelier_core::{
     domain::{Article, Role},
     util::digest,
 };
-use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Service, feedback, outfits, rows, tickets};
-use crate::harness::{Call, TestDatabase, apply, contract, on_sqlite};
+use crate::harness::{Html, TestDatabase, apply, contract, each, on_sqlite, pick};
+
+const NDJSON: &str = "application/x-ndjson";
 
 async fn start(db: &TestDatabase) -> Service {
     let service = Service::start(db).await;
-    service.put("/customers/c", &json!({"features": {"age": 28}})).await;
+    service.put("/customers/c", json!({"features": {"age": 28}})).await;
     for id in ["a", "b", "d", "e", "f"] {
-        service.put(&format!("/articles/{id}"), &json!({"type": "coat"})).await;
+        service.put(format!("/articles/{id}"), json!({"type": "coat"})).await;
     }
     service
-}
-
-fn save(service: &Service, body: &Value) -> Call {
-    service.send("/outfits", body)
 }
 
 #[apply(on_sqlite)]
 async fn save_get_and_delete(db: TestDatabase) {
     let service = start(&db).await;
     let body = json!({"customer": "c", "articles": ["d", "a", "e", "b"], "features": {"occasion": "office", "mood": 1}});
-    let answer = save(&service, &body).await;
-    assert_eq!(answer.status(), StatusCode::CREATED);
-    let path = answer.header("location").to_owned();
-    let mut saved: Value = answer.json();
+    let answer = service.send("/outfits", &body).is(201).await;
+    let (path, mut saved) = (answer.header("location"), answer.json());
     assert_eq!(path, format!("/outfits/{}", saved["id"]));
-    assert_eq!(saved["articles"], body["articles"]);
-    assert_eq!((&saved["origin"], &saved["features"]), (&json!("saved"), &body["features"]));
+    assert_eq!(
+        pick(&saved, "articles features origin"),
+        json!([body["articles"], body["features"], "saved"])
+    );
     let warnings = saved.as_object_mut().unwrap().remove("warnings").unwrap();
     assert_eq!(warnings[0]["pointer"], "/features/mood");
-    assert_eq!(service.json(&path).await, saved);
+    assert_eq!(service.json(path).await, saved);
     assert!(saved["created_at"].as_str().unwrap().ends_with('Z'), "{saved}");
 
+    // A set has no order.
     let turned = json!({"customer": "c", "articles": ["a", "b", "d", "e"], "features": body["features"]});
-    let again = save(&service, &turned).await;
-    assert_eq!(again.status(), StatusCode::OK, "a set has no order");
-    assert_eq!(again.header("location"), path);
-    assert_eq!(service.delete(&path).await.status(), StatusCode::NO_CONTENT);
-    assert_eq!(service.get(&path).await.status(), StatusCode::NOT_FOUND);
-    assert_eq!(service.delete(&path).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(service.send("/outfits", turned).is(200).await.header("location"), path);
+    service.delete(path).is(204).await;
+    service.get(path).is(404).await;
+    service.delete(path).is(404).await;
 }
 
 #[apply(contract)]
 async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     let service = start(&db).await;
-    let change = async |path: &str, body: Value| {
-        let answer = service.patch(path, body).await;
-        (answer.status(), answer.json())
-    };
     let body = json!({"articles": ["a", "b", "d", "e"], "name": "Window"});
-    let saved = save(&service, &body).await;
-    assert_eq!(saved.status(), StatusCode::CREATED);
-    let path = saved.header("location").to_owned();
-    let saved: Value = saved.json();
-    assert_eq!((saved.get("customer"), &saved["draft"]), (None, &json!(true)), "{saved}");
-    assert_eq!(save(&service, &body).await.status(), StatusCode::OK, "stored once");
+    let saved = service.send("/outfits", &body).is(201).await;
+    let path = saved.header("location");
+    assert_eq!(pick(&saved.json(), "customer draft"), json!([null, true]));
+    service.send("/outfits", &body).is(200).await;
     assert_eq!(service.store.outfits().count().await, Ok(0), "training leaves it out");
-    let (status, problem) = change(&path, json!({"customer": "nobody"})).await;
-    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/customer")), "{problem}");
-    let (status, given) = change(&path, json!({"customer": "c", "note": "Call her"})).await;
-    assert_eq!(status, 200, "{given}");
-    assert_eq!((&given["customer"], &given["draft"]), (&json!("c"), &json!(false)));
-    assert_eq!((&given["name"], &given["note"]), (&json!("Window"), &json!("Call her")));
+    let give = |path: &str, customer: &str| service.patch(path, json!({"customer": customer}));
+    give(path, "nobody").await.assert_problem(422, &["/customer"]);
+    let given = service.patch(path, json!({"customer": "c", "note": "Call her"})).ok().await;
+    assert_eq!(pick(&given, "customer draft name note"), json!(["c", false, "Window", "Call her"]));
     assert_eq!(service.store.outfits().count().await, Ok(1));
     let entry = &service.log(1).await[0];
     assert_eq!((entry.action.as_str(), &entry.details["given"]), ("outfit.change", &json!(true)));
-    let hers = service.json("/customers/c/export").await["audit"].clone();
-    let actions: Vec<&Value> = hers.as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
-    assert!(actions.contains(&&json!("outfit.save")), "what was done before is about her, too: {hers}");
+    // What was done before is about her, too.
+    let actions = each(&service.json("/customers/c/export").await["audit"], "action");
+    assert!(actions.as_array().unwrap().contains(&json!("outfit.save")), "{actions}");
     // It is hers now: erased with her, and nobody else's.
-    service.put("/customers/d", &json!({})).await;
-    assert_eq!(change(&path, json!({"customer": "d"})).await.0, 422);
-    let again = save(&service, &body).await;
-    assert_eq!(again.status(), StatusCode::CREATED, "the draft is gone, so the same is another one");
-    let again = again.header("location").to_owned();
-    assert_eq!(change(&again, json!({"customer": "c"})).await.0, 409, "she has it already");
-    assert_eq!(service.delete("/customers/c").await.status(), StatusCode::NO_CONTENT);
-    assert_eq!(service.get(&path).await.status(), StatusCode::NOT_FOUND);
-    assert_eq!(service.get(&again).await.status(), StatusCode::OK);
-    assert_eq!(service.delete(&again).await.status(), StatusCode::NO_CONTENT);
+    service.put("/customers/d", json!({})).await;
+    give(path, "d").is(422).await;
+    // The draft is gone, so the same is another one; she has it already.
+    let again = service.send("/outfits", &body).is(201).await;
+    let again = again.header("location");
+    give(again, "c").is(409).await;
+    service.delete("/customers/c").is(204).await;
+    service.get(path).is(404).await;
+    service.get(again).is(200).await;
+    service.delete(again).is(204).await;
 }
 
 #[apply(on_sqlite)]
@@ -101,23 +89,35 @@ async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
         ("articles", json!(["a", "x", "d", "y"]), &["/articles/1", "/articles/3"]),
         ("articles", json!(["a", "", "d", "\u{0}"]), &["/articles/1", "/articles/3"]),
         ("articles", json!(["a", 7, "d", "e"]), &["/articles/1"]),
+        ("articles", json!(["a", null, "a"]), &["/articles/2"]),
+        ("articles", json!([null, "gone"]), &["/articles/1"]),
         ("features", json!({"age": "old"}), &["/features/age"]),
+        ("name", json!(" x"), &["/name"]),
+        ("note", json!("\u{0}"), &["/note"]),
         ("split", json!("train"), &["/split"]),
     ] {
         let mut body = json!({"customer": "c", "articles": ["a", "b", "d", "e"]});
         body[field] = value;
-        let answer = save(&service, &body).await;
-        assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
-        let problem: Value = answer.json();
-        let found: Vec<&str> = problem["errors"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| one["pointer"].as_str().unwrap())
-            .collect();
-        assert_eq!(found, pointers, "{problem}");
+        service.send("/outfits", &body).await.assert_problem(422, pointers);
     }
     assert_eq!(service.store.outfits().count().await, Ok(0));
+}
+
+#[apply(on_sqlite)]
+async fn a_draft_has_a_name_and_a_note(db: TestDatabase) {
+    let service = start(&db).await;
+    let body = json!({"customer": "c", "articles": ["a", null], "name": "Autumn", "note": "38"});
+    let saved = service.send("/outfits", &body).is(201).await.json();
+    assert_eq!(pick(&saved, "draft articles name note"), json!([true, ["a", null], "Autumn", "38"]));
+    let path = format!("/outfits/{}", saved["id"]);
+    let renamed = json!({"customer": "c", "articles": ["a", null], "name": "Winter"});
+    let saved = service.send("/outfits", renamed).ok().await;
+    assert_eq!(pick(&saved, "name note"), json!(["Winter", "38"]));
+    assert_eq!(service.json(&path).await["name"], "Winter");
+    for (query, count) in [("", 0), ("?drafts=true", 1)] {
+        let listed = service.json(format!("/customers/c/outfits{query}")).await;
+        assert_eq!(listed["items"].as_array().unwrap().len(), count, "{query}: {listed}");
+    }
 }
 
 /// The demo release, and one of the same articles with another schema.
@@ -152,85 +152,76 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
         rows::<Article>().into_iter().take(13).map(|article| article.id.to_string()).collect();
     let customer = outfits()[0].customer.to_string();
     let body = |count: usize| json!({"customer": customer, "articles": &ids[..count]});
-    let refusal = async |path: &str, body: &Value| {
-        let (status, problem) = service.ask(path, body).await;
-        (status, problem["errors"][0]["detail"].as_str().unwrap_or_default().to_owned())
+    let refused = async |path: &str, body: &Value, detail: &str| {
+        let problem = service.send(path, body).is(422).await.json();
+        assert_eq!(problem["errors"][0]["detail"], detail, "{path} {body}");
     };
     let complete = |visible: usize| {
-        let blank = [Value::Null];
-        let slots: Vec<Value> = ids[..visible].iter().map(|id| json!(id)).chain(blank).collect();
+        let slots: Vec<Value> = ids[..visible].iter().map(|id| json!(id)).chain([Value::Null]).collect();
         json!({"customer": customer, "outfit": slots, "method": "match", "k": 3, "explain": true, "lift": true})
     };
 
-    service.ask_ok("/releases/next/activate", &json!({})).await;
+    service.ask_ok("/releases/next/activate", json!({})).await;
     let mut saved = Vec::new();
     for count in [2, 12] {
-        let (status, outfit) = service.ask("/outfits", &body(count)).await;
-        assert_eq!((status, &outfit["draft"]), (201, &json!(false)), "{outfit}");
+        let outfit = service.send("/outfits", body(count)).is(201).await.json();
+        assert_eq!(outfit["draft"], false, "{outfit}");
         saved.push((format!("/outfits/{}", outfit["id"]), count));
     }
     let size = "an outfit has 2 to 12 articles (`outfit` in the schema), found";
-    assert_eq!(refusal("/outfits", &body(1)).await, (422, format!("{size} 1")));
-    assert_eq!(refusal("/outfits", &body(13)).await, (422, format!("{size} 13")));
+    for count in [1, 13] {
+        refused("/outfits", &body(count), &format!("{size} {count}")).await;
+    }
     for (visible, warnings) in [(0, 1), (1, 0), (11, 0)] {
-        let answer = service.ask_ok("/complete", &complete(visible)).await;
+        let answer = service.ask_ok("/complete", complete(visible)).await;
         assert_eq!(answer["blanks"][0]["suggestions"].as_array().unwrap().len(), 3, "{answer}");
-        let short =
-            answer["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == "short-outfit");
+        let codes = each(&answer["warnings"], "code");
+        let short = codes.as_array().unwrap().iter().filter(|code| **code == "short-outfit");
         assert_eq!(short.count(), warnings, "{visible}: {answer}");
     }
-    let pair = service.ask_ok("/complete", &complete(1)).await;
+    let pair = service.ask_ok("/complete", complete(1)).await;
     let mut accepted = feedback::event(pair["completion_id"].as_str().unwrap(), "e", "accepted");
     accepted["customer"] = customer.clone().into();
     accepted["article"] = pair["blanks"][0]["suggestions"][0]["article"]["id"].clone();
-    assert_eq!(feedback::report(&service, &accepted).await.0, 200);
+    service.ask_ok("/feedback", accepted).await;
     let training = async || service.get("/feedback/outfits.jsonl").await.text().lines().count();
     assert_eq!(training().await, 1, "two articles are an outfit");
-    let most = "an outfit has at most 12 slots, found 13".to_owned();
-    assert_eq!(refusal("/complete", &complete(12)).await, (422, most.clone()));
+    refused("/complete", &complete(12), "an outfit has at most 12 slots, found 13").await;
     let lines = |count: usize| format!("{}\n", body(count));
-    let bulk = |lines: String| service.post("/outfits/bulk", "application/x-ndjson", lines);
+    let bulk = |lines: String| service.post("/outfits/bulk", NDJSON, lines);
     bulk(lines(3) + &lines(11)).is(200).await;
-    let refused: Value = bulk(lines(13)).await.json();
-    assert_eq!(refused["errors"][0]["detail"], format!("{size} 13"));
+    assert_eq!(bulk(lines(13)).is(422).await.json()["errors"][0]["detail"], format!("{size} 13"));
 
     // What is stored stays readable under a release with narrower limits.
-    service.ask_ok("/releases/demo/activate", &json!({})).await;
+    service.ask_ok("/releases/demo/activate", json!({})).await;
     let browser = service.signed_in(Role::Stylist).await;
     for (path, count) in &saved {
         let outfit = service.json(path).await;
         assert_eq!((outfit["articles"].as_array().unwrap().len(), &outfit["draft"]), (*count, &json!(false)));
-        let page = browser.page(&format!("/studio{path}")).await;
-        let (_, edit) = page.split_once("id=\"edit\" href=\"").unwrap();
-        browser.page(&edit.split('"').next().unwrap().replace("&#38;", "&")).await;
+        let page = browser.page(format!("/studio{path}")).await;
+        browser.page(page.between("id=\"edit\" href=\"", "\"")).await;
     }
     assert_eq!(training().await, 0, "models of this release learn from no pairs");
-    let stored = service.json(&format!("/customers/{customer}/outfits?n=100")).await;
+    let stored = service.json(format!("/customers/{customer}/outfits?n=100")).await;
     assert!(stored["items"].as_array().unwrap().len() >= 4, "{stored}");
     let size = "an outfit has 4 to 8 articles (`outfit` in the schema), found 12";
-    assert_eq!(refusal("/outfits", &body(12)).await, (422, size.to_owned()));
-    assert_eq!(refusal("/complete", &complete(11)).await, (422, most.replace("12", "8").replace("13", "12")));
-    let refused: Value = bulk(lines(12)).await.json();
-    assert_eq!(refused["errors"][0]["detail"], size);
+    refused("/outfits", &body(12), size).await;
+    refused("/complete", &complete(11), "an outfit has at most 8 slots, found 12").await;
+    assert_eq!(bulk(lines(12)).is(422).await.json()["errors"][0]["detail"], size);
 }
 
 #[apply(on_sqlite)]
 async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     let service = start(&db).await;
     for articles in [["a", "b", "d", "e"], ["a", "b", "d", "f"], ["a", "b", "e", "f"]] {
-        save(&service, &json!({"customer": "c", "articles": articles})).is(201).await;
+        service.send("/outfits", json!({"customer": "c", "articles": articles})).is(201).await;
     }
     let first = service.json("/customers/c/outfits?n=2").await;
     assert_eq!(first["items"].as_array().unwrap().len(), 2);
     let cursor = first["next_cursor"].as_str().unwrap();
-    let last = service.json(&format!("/customers/c/outfits?n=2&cursor={cursor}")).await;
-    assert_eq!(last["items"][0]["articles"], json!(["a", "b", "e", "f"]));
-    assert_eq!(last["next_cursor"], Value::Null);
-    let export = service.json("/customers/c/export").await;
-    assert_eq!(export["outfits"].as_array().unwrap().len(), 3);
-    assert_eq!(service.get("/customers/nobody/outfits").await.status(), StatusCode::NOT_FOUND);
-    service.delete("/customers/c").await;
-    assert_eq!(service.store.outfits().count().await, Ok(0), "an outfit is about a person");
+    let last = service.json(format!("/customers/c/outfits?n=2&cursor={cursor}")).await;
+    assert_eq!(pick(&last, "items/0/articles next_cursor"), json!([["a", "b", "e", "f"], null]));
+    service.get("/customers/nobody/outfits").is(404).await;
 }
 
 #[apply(on_sqlite)]
@@ -238,18 +229,12 @@ async fn a_stream_is_checked(db: TestDatabase) {
     let service = start(&db).await;
     let good = "{\"customer\":\"c\",\"articles\":[\"a\",\"b\",\"d\",\"e\"],\"split\":\"train\"}\n";
     let bad = "{\"customer\":\"x\",\"articles\":[\"a\",\"b\",\"d\",\"y\"]}\n";
-    let answer = service.post("/outfits/bulk", "application/x-ndjson", format!("{good}{bad}")).await;
-    assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
-    let problem: Value = answer.json();
+    let refused = service.post("/outfits/bulk", NDJSON, format!("{good}{bad}")).is(422).await.json();
     assert_eq!(
-        problem["errors"],
+        refused["errors"],
         json!([{"line": 2, "detail": "customer \"x\" is unknown; article \"y\" is not in the catalogue"}])
     );
-    let answer = service.post("/outfits/bulk", "application/x-ndjson", good).await;
-    assert_eq!(answer.json()["added"], 1);
+    assert_eq!(service.post("/outfits/bulk", NDJSON, good).ok().await["added"], 1);
     let listed = service.json("/customers/c/outfits").await;
-    assert_eq!(
-        (&listed["items"][0]["split"], &listed["items"][0]["origin"]),
-        (&json!("train"), &json!("imported"))
-    );
+    assert_eq!(pick(&listed["items"][0], "split origin"), json!(["train", "imported"]));
 }
