@@ -142,7 +142,7 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
         }
         // What a feed brings is written in the background.
         let is_ended = |import: &Value| import["ended_at"].is_string();
-        until!(service.json("/imports").await["items"].as_array().unwrap().iter().all(is_ended));
+        until!(service.json("/imports").await["imports"].as_array().unwrap().iter().all(is_ended));
         let before = std::mem::replace(&mut entries, service.log(10_000).await.len());
         if entries > before && !["fetchFeed", "sendFeed"].contains(&&*operation.id) {
             changes.insert(&*operation.id);
