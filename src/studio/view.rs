@@ -470,6 +470,8 @@ mod tests {
     use atelier_core::domain::{FeatureValue, Schema};
 
     use super::*;
+
+    type Change<'a> = &'a dyn Fn(&View) -> View;
     use crate::platform::page::address;
 
     fn id(text: &str) -> ArticleId {
@@ -522,8 +524,7 @@ mod tests {
         let kinds = || BTreeMap::from([(0, "coat".to_owned()), (2, "bag".to_owned())]);
         let use_it = |view: &View| view.filled_from(1, &id("b"), "7f".into());
         let others = |view: View| view.regenerated().unwrap();
-        type Change<'a> = &'a dyn Fn(&View) -> View;
-        let changes: [(&str, Change<'_>, &str); 22] = [
+        let cases: [(&str, Change<'_>, &str); 22] = [
             // Types stay with their blanks.
             ("slot=a&slot=&slot=&type=1:coat&type=2:hat", &|view| view.without(1), "slot=a&slot=&type=1:hat"),
             ("slot=a&slot=&type=1:hat", &|view| view.filled(1, &id("b")), "slot=a&slot=b"),
@@ -551,7 +552,7 @@ mod tests {
             ("slot=a&skipped_sets=4", &View::grown, "slot=a&slot=&ask=1"),
             ("slot=a&slot=b&skipped_sets=4", &|view| view.without(0), "slot=b"),
         ];
-        for (before, change, after) in changes {
+        for (before, change, after) in cases {
             let changed = change(&View::parse(before).unwrap()).query();
             assert_eq!(changed.replace("%3A", ":"), after, "after {before}");
             assert_eq!(View::parse(&changed).unwrap().query(), changed);

@@ -34,7 +34,7 @@ impl Chance {
     /// One of the texts between bars.
     pub fn word<'c>(&mut self, texts: &'c [u8]) -> &'c [u8] {
         let texts: Vec<&[u8]> = texts.split(|byte| *byte == b'|').collect();
-        *self.one(&texts)
+        texts[self.below(texts.len())]
     }
 
     /// One of the inputs, damaged in a few places, sometimes in none.

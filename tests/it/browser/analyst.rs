@@ -75,7 +75,7 @@ async fn asks_the_same_question_in_studio_and_side_by_side(Demo(service): Demo) 
     window.goto(format!("/studio?{board}&price_max=150&own.occasion=office")).await;
     // What the customer refuses here is left out there.
     window.click_until("#not-3-1", "not for this customer undo").await;
-    let names = async |list: &str| window.texts(list).await[..5].to_vec();
+    let names = async |list: &str| window.texts(list).await.into_iter().take(5).collect::<Vec<_>>();
     let suggested = names("[aria-labelledby=blank-3] .suggestions .name").await;
     window.click_until("#blank-3 ~ a[href^='/side-by-side']", "Also: price up to 150; 1 left out.").await;
     window.until("document.querySelector('.column:last-child h3').innerText === 'match'").await;

@@ -28,8 +28,8 @@ async fn the_demo_has_a_database_of_its_own(_: TestDatabase) {
         assert_says(&served.get("readyz").await, &["\"demo\":true"]);
         // It keeps what it was told.
         served.call(Method::PUT, "articles/new").json(json!({"type": "coat"})).is(status).await;
-        let stream: String =
-            (0..2001).map(|number| format!("{{\"id\": \"c-new-{number}\", \"features\": {{}}}}\n")).collect();
+        let customer = |number| json!({"id": format!("c-new-{number}"), "features": {}}).to_string();
+        let stream = (0..2001).map(customer).collect::<Vec<_>>().join("\n");
         served.call(Method::POST, "customers/bulk").body("application/x-ndjson", stream).is(403).await;
         assert_says(&served.welcome().await, &["Welcome, admin", "nothing here is private"]);
         assert_says(&printed(without_database(home.path(), &["sign-in-link"])).await, &[&served.url]);

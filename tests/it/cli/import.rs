@@ -96,7 +96,8 @@ async fn files_that_cannot_be_imported_are_named(db: TestDatabase) {
         // A bad row is reported before the error that ends reading.
         (
             &broken,
-            "FOLDER/customers.csv, line 2: feature \"age\" takes a finite number, found the string \"old\"\n\
+            "note: FOLDER has no file named articles or outfits that ends in .jsonl, .ndjson, .csv or .parquet\n\
+             FOLDER/customers.csv, line 2: feature \"age\" takes a finite number, found the string \"old\"\n\
              atelier: nothing was imported: FOLDER/customers.csv: reading stopped at line 4: a quote that opens in \
              this row is never closed\n"
                 .into(),

@@ -111,9 +111,13 @@ pub fn file(folder: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
 /// A Parquet file with these rows.
 pub fn write_parquet<T: Table>(path: &Path, rows: &[T]) {
     let mut columns = TableColumns::new(&Schema::default_schema());
-    rows.iter().for_each(|row| columns.include(row));
+    for row in rows {
+        columns.include(row);
+    }
     let mut writer = Writer::create(path, Format::Parquet, &columns).unwrap();
-    rows.iter().for_each(|row| writer.write(row).unwrap());
+    for row in rows {
+        writer.write(row).unwrap();
+    }
     writer.finish().unwrap();
 }
 

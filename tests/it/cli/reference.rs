@@ -41,7 +41,7 @@ async fn the_reference_is_what_the_program_says(db: TestDatabase) {
     let suggested = &completion["blanks"][0]["suggestions"][0]["article"]["id"];
     let event = json!([{"id": "1", "completion_id": completion["completion_id"], "kind": "accepted", "slot": 3, "article": suggested}]);
     service.ask_ok("/feedback", &event).await;
-    service.put("/feeds/shop", &json!({"url": "https://shop.example/feed.xml"})).await;
+    service.put("/feeds/shop", json!({"url": "https://shop.example/feed.xml"})).await;
     service.state.feeds().fetch_due(SystemTime::now().into()).await.unwrap();
     text += "\n## Metrics\n\nA counter's samples end in `_total`.\n\n| metric | type | meaning |\n|---|---|---|\n";
     let metrics = service.get("/metrics").await.text();

@@ -409,8 +409,8 @@ async fn a_terminal_gets_text_logs(db: TestDatabase) {
 
 #[apply(on_sqlite)]
 async fn a_model_server_needs_no_local_library(db: TestDatabase) {
-    let mut command = serve_demo(&db, &["--set", "engine.remote=http://127.0.0.1:9"]);
-    command.env("ORT_DYLIB_PATH", "/nowhere/libonnxruntime.so");
+    let mut command = serve(&db, &["--set", "engine.remote=http://127.0.0.1:9"]);
+    command.arg("--models").arg(models()).env("ORT_DYLIB_PATH", "/nowhere/libonnxruntime.so");
     let said = refused(command).await;
     let unreachable = "demo-none: http://127.0.0.1:9 cannot be reached";
     assert_says(&said, &["atelier: engine.remote (--set engine.remote): ", unreachable]);
@@ -485,10 +485,13 @@ async fn a_stop_releases_onnx_runtime(db: TestDatabase) {
 #[needs(tools::onnx)]
 async fn a_stop_ends_a_trial_that_never_ends(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    export_changed(ENDLESS, &folder.path().join("changed")).await;
+    let models = folder.path().join("models");
+    fs::create_dir(&models).unwrap();
+    export_changed(ENDLESS, &models.join("changed")).await;
     let limits = ["--set", "limits.deadline_ms=1000", "--set", "server.drain_ms=1000"];
-    let served =
-        Served::launch(serve(&db, &[&["--models", path(folder.path())], &limits[..]].concat())).await;
+    let mut command = serve(&db, &limits);
+    command.current_dir(folder.path());
+    let served = Served::launch(command).await;
     tokio::spawn(served.call(Method::POST, "releases/changed/activate").json(json!({})).into_future());
     // It starts with the process's first run of a model, which is the trial's.
     until!(has_thread(served.id(), "model-deadlines"));

@@ -138,8 +138,8 @@ async fn a_person_signs_in_over_tls(db: TestDatabase) {
     const PASSWORD: &str = "violet+tram+kneads+gravel";
     let secure = Secure::start(&db, &[]).await;
     let print = || printed(with_certificate(atelier(&db, &["sign-in-link"]), secure.folder.path()));
-    let line = print().await;
-    let link = line.strip_prefix(&format!("Atelier is at {}sign-in/", secure.served.url)).expect(&line);
+    let told = print().await;
+    let link = told.strip_prefix(&format!("Atelier is at {}sign-in/", secure.served.url)).expect(&told);
     let secret = link.split(' ').next().unwrap();
 
     let jar = secure.folder.path().join("cookies");
@@ -164,8 +164,8 @@ async fn a_person_signs_in_over_tls(db: TestDatabase) {
     }
     let Secure { served, folder } = secure;
     served.stop().await;
-    let line = printed(with_certificate(atelier(&db, &["sign-in-link"]), folder.path())).await;
-    assert!(line.starts_with("Atelier is at https://127.0.0.1:8080/sign-in/"), "{line}");
+    let told = printed(with_certificate(atelier(&db, &["sign-in-link"]), folder.path())).await;
+    assert!(told.starts_with("Atelier is at https://127.0.0.1:8080/sign-in/"), "{told}");
 }
 
 #[apply(on_sqlite)]

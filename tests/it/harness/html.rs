@@ -100,7 +100,7 @@ fn visible(html: &str) -> String {
             _ if is_hidden => {}
             "input" if attributes.contains("type=\"hidden\"") => {}
             "input" if attributes.contains("checked") => text += " [x] ",
-            "input" => text += &format!(" [{value}] "),
+            "input" => text.extend([" [", value, "] "]),
             "textarea" | "option" => text += " [",
             "/textarea" | "/option" => text += "] ",
             "a" | "/a" | "b" | "/b" | "i" | "/i" | "span" | "/span" | "strong" | "/strong" | "time"

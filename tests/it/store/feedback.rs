@@ -57,7 +57,7 @@ async fn the_same_key_counts_once(store: Store) {
         (Recorded::Now, Recorded::Before) | (Recorded::Before, Recorded::Now)
     ));
     assert_eq!(record(&store, "key", &again).await, Ok(Recorded::Before));
-    assert_eq!(feedback.for_completion("k-1").await, Ok(vec![first]));
+    assert_eq!(feedback.for_completion("k-1").await, Ok(vec![first.clone()]));
     assert_eq!(feedback.counts().await.unwrap()[0].outcomes.shown, 1);
 }
 
@@ -82,9 +82,9 @@ async fn what_cannot_be_recorded_is_refused(store: Store) {
         let refused = record(&store, "1", &unfit).await.unwrap_err();
         assert!(matches!(refused, StoreError::Unfit { what: "a completion's id", .. }), "{refused}");
     }
-    assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![first]));
+    assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![first.clone()]));
     // A key may be any text, because its digest is stored.
-    let fine = event(FeedbackKind::Shown, "gs", None);
+    let fine = FeedbackEvent { completion_id: "k-2".into(), ..first };
     assert_eq!(record(&store, &"\0".repeat(10_000), &fine).await, Ok(Recorded::Now));
 }
 

@@ -167,7 +167,7 @@ async fn a_role_is_changed_and_an_account_disabled(service: Service) {
     assert!(asked.contains("<h1>Disable Some stylist?</h1>"), "{asked}");
     // The page that asks changes nothing.
     bo.get("/studio").is(200).await;
-    let disabled = admin.post(&format!("{page}/disable"), &[]).is(303).await;
+    let disabled = admin.post(format!("{page}/disable"), &[]).is(303).await;
     assert_eq!(disabled.header("location"), "/access");
     bo.get("/studio").is(303).await;
     assert!(admin.page("/access").await.contains("<td>disabled 20"));
@@ -321,6 +321,6 @@ async fn the_audit_log_is_complete_and_paged(service: Service) {
         );
     }
     for odd in ["actor=x", "actor=person-x", "action=%00", "before=x"] {
-        admin.get(&format!("/access/audit?{odd}")).is(422).await;
+        admin.get(format!("/access/audit?{odd}")).is(422).await;
     }
 }

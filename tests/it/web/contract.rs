@@ -49,7 +49,7 @@ fn request(service: &Service, document: &Value, operation: &Operation) -> Call {
     }
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
     let request = service.call(operation.method.clone(), format!("/v1{path}?{query}"));
-    headers.into_iter().fold(request, |request, (name, value)| request.header(&name, value))
+    headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
 }
 
 /// By itself, or by its type.
@@ -219,7 +219,7 @@ async fn pages_of_named_sites_may_call_with_a_key(service: Service) {
     for other in ["https://shop.example.org", "http://shop.example", "null"] {
         for call in [ask(other), get(other)] {
             let answer = call.key(&key).await;
-            let mut names = answer.headers.keys().map(|name| name.as_str());
+            let mut names = answer.headers.keys().map(axum::http::HeaderName::as_str);
             assert!(names.all(|name| !name.starts_with("access-control")), "{other}");
             assert_eq!(answer.header("vary"), "origin", "a cache keeps it apart from the answer to {FRIEND}");
         }

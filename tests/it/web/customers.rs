@@ -168,7 +168,7 @@ async fn a_stream_has_a_limit_of_rows(db: TestDatabase) {
     let service = Service::start_with(&db, limits).await;
     let send = |query: &str, ids: &str| {
         let lines: String =
-            ids.chars().map(|id| format!("{{\"id\":\"{id}\",\"features\":{{}}}}\n")).collect();
+            ids.chars().map(|id| json!({"id": id.to_string(), "features": {}}).to_string() + "\n").collect();
         service.post(format!("/customers/bulk{query}"), NDJSON, lines)
     };
     send("", "abc").is(200).await;

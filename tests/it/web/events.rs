@@ -83,7 +83,7 @@ async fn each_event_has_its_own_answer(service: Service) {
     let counts = service.json("/events/counts?days=90").await;
     assert_eq!(each(&counts["items"], "kind"), json!(["viewed", "bought"]));
     assert_eq!(each(&counts["items"], "events"), json!([1, 1]));
-    let problem = service.send("/events", json!(vec![json!({}); 1001])).await.assert_problem(422, &[]);
+    let problem = service.send("/events", json!(vec![json!({}); 1001])).await.assert_problem(422, &[""]);
     assert_eq!(problem["detail"], "a list has at most 1000 events, found 1001; split it");
     service.get("/metrics").await.text().has([
         "atelier_events_total{kind=\"viewed\",result=\"recorded\"} 1",
@@ -233,7 +233,8 @@ async fn a_stream_is_recorded_without_its_bad_lines(service: Service) {
     lines[3] = "{".into();
     lines[700] = json!({"id": "x", "kind": "seen", "article": "a"}).to_string();
     lines[900] = event("y", "bought", json!({"customer": "nobody"})).to_string();
-    lines[1100] = lines[0].clone();
+    lines.swap_remove(1100);
+    lines.push(lines[0].clone());
     let found = service.post("/events/bulk", NDJSON, lines.join("\n")).ok().await;
     assert_eq!(pick(&found, "recorded known refused"), json!([1196, 1, 3]), "{found}");
     let mut said: Vec<u64> = serde_json::from_value(each(&found["errors"], "line")).unwrap();

@@ -279,28 +279,28 @@ async fn bad_rows_of_a_mirror_keep_their_articles(service: Service) {
         format!("<rss xmlns:g=\"http://base.google.com/ns/1.0\"><channel>{items}</channel></rss>")
     };
     let sku = |id: &str, rest: &str| item(id, &format!("<g:item_group_id>kept</g:item_group_id>{rest}"));
-    let all_jsonl = jsonl("{\"id\":\"kept\",\"type\":\"hat\"}\n{\"id\":\"gone\",\"type\":\"hat\"}\n");
-    let all_csv = csv("kept,hat,1\ngone,hat,1\n");
-    let all_tsv = tsv("kept\tB\tHats\t1 EUR\ngone\tC\tHats\t1 EUR\n");
-    let all_xml = xml(&[item("kept", ""), item("gone", "")]);
-    let all_skus = xml(&[sku("k-1", ""), sku("k-2", ""), item("gone", "")]);
-    let all_shopify = shopify("kept,B,Hat,Size,M,s-1,1\ngone,C,Hat,Size,M,s-2,1\n");
+    let jsonl_of_both = jsonl("{\"id\":\"kept\",\"type\":\"hat\"}\n{\"id\":\"gone\",\"type\":\"hat\"}\n");
+    let csv_of_both = csv("kept,hat,1\ngone,hat,1\n");
+    let tsv_of_both = tsv("kept\tB\tHats\t1 EUR\ngone\tC\tHats\t1 EUR\n");
+    let xml_of_both = xml(&[item("kept", ""), item("gone", "")]);
+    let skus_of_both = xml(&[sku("k-1", ""), sku("k-2", ""), item("gone", "")]);
+    let shopify_of_both = shopify("kept,B,Hat,Size,M,s-1,1\ngone,C,Hat,Size,M,s-2,1\n");
     let bad = "<g:price>cheap</g:price>";
     for (name, first, second, keeps) in [
-        ("jsonl", &all_jsonl, jsonl("{\"id\":\"kept\",\"type\":7}\n"), true),
-        ("broken", &all_jsonl, jsonl("{\"id\":\"kept\",\n"), false),
-        ("space", &all_jsonl, jsonl("{\"id\":\" kept \",\"type\":\"hat\"}\n"), false),
-        ("price", &all_csv, csv("kept,hat,cheap\n"), true),
-        ("cells", &all_csv, csv("kept,hat,7,8\n"), true),
-        ("shifted", &all_csv, "type,id\nhat,a-0\nhat,new,kept\n".into(), false),
-        ("no id", &all_csv, csv(",hat,1\n"), false),
-        ("quotation mark", &all_csv, csv("new,\"hat,1\nkept,hat,1\nother,ha\"t,1\n"), true),
-        ("tsv", &all_tsv, tsv("kept\tB\tHats\tcheap\n"), true),
-        ("xml", &all_xml, xml(&[item("kept", bad)]), true),
-        ("entity", &all_xml, xml(&[item("kept", "<g:title>a&nbsp;b</g:title>")]), true),
-        ("entity in the id", &all_xml, xml(&[item("kept&nbsp;", "")]), false),
-        ("variant", &all_skus, xml(&[sku("k-1", bad), item("k-2", bad)]), true),
-        ("shopify", &all_shopify, shopify("kept,B,Hat,Size,M,s-1,cheap\n"), true),
+        ("jsonl", &jsonl_of_both, jsonl("{\"id\":\"kept\",\"type\":7}\n"), true),
+        ("broken", &jsonl_of_both, jsonl("{\"id\":\"kept\",\n"), false),
+        ("space", &jsonl_of_both, jsonl("{\"id\":\" kept \",\"type\":\"hat\"}\n"), false),
+        ("price", &csv_of_both, csv("kept,hat,cheap\n"), true),
+        ("cells", &csv_of_both, csv("kept,hat,7,8\n"), true),
+        ("shifted", &csv_of_both, "type,id\nhat,a-0\nhat,new,kept\n".into(), false),
+        ("no id", &csv_of_both, csv(",hat,1\n"), false),
+        ("quotation mark", &csv_of_both, csv("new,\"hat,1\nkept,hat,1\nother,ha\"t,1\n"), true),
+        ("tsv", &tsv_of_both, tsv("kept\tB\tHats\tcheap\n"), true),
+        ("xml", &xml_of_both, xml(&[item("kept", bad)]), true),
+        ("entity", &xml_of_both, xml(&[item("kept", "<g:title>a&nbsp;b</g:title>")]), true),
+        ("entity in the id", &xml_of_both, xml(&[item("kept&nbsp;", "")]), false),
+        ("variant", &skus_of_both, xml(&[sku("k-1", bad), item("k-2", bad)]), true),
+        ("shopify", &shopify_of_both, shopify("kept,B,Hat,Size,M,s-1,cheap\n"), true),
     ] {
         service.feed(MIRROR, first.clone()).await;
         let import = service.feed(&format!("{MIRROR}&skip_bad=true"), second).await;

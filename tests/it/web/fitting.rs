@@ -401,7 +401,7 @@ async fn the_pages_filter_as_well(Demo(service): Demo) {
     let (_, others) = store_coat(&service, json!({"sizes": ["S"], "name": "The only coat"})).await;
     let features = json!({"features": {"gender": "female", "top_size": "M"}});
     service.put("/customers/c-m", features).await;
-    let others: String = others.iter().map(|id| format!("&exclude={id}")).collect();
+    let others: String = others.iter().map(|id| "&exclude=".to_owned() + id).collect();
     let browser = service.signed_in(Role::Admin).await;
     let studio = format!("/studio?customer=c-m&slot=&type=0:coat{others}");
     let html = browser.page(&studio).await;

@@ -1,6 +1,6 @@
 //! `/mcp`: what agents can do, and what they are told.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use atelier::{config::Limits, people::Scope};
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ const LATEST: &str = "2026-07-28";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
 /// A message as clients of the older revisions send it.
-fn message(service: &Service, method: &str, params: Value) -> Call {
+fn message(service: &Service, method: &str, params: impl Into<Value>) -> Call {
+    let params = params.into();
     let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     service.send("/mcp", message).header("mcp-protocol-version", "2025-11-25")
 }
@@ -256,7 +257,8 @@ fn of_revision(revision: &str, mut params: Value) -> Value {
     params
 }
 
-fn request(method: &str, params: Value) -> Value {
+fn request(method: &str, params: impl Into<Value>) -> Value {
+    let params = params.into();
     json!({"jsonrpc": "2.0", "id": "x", "method": method, "params": params})
 }
 
@@ -358,7 +360,7 @@ async fn the_official_client_calls_every_tool(db: TestDatabase) {
 fn pages() -> impl Iterator<Item = String> {
     let files = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.ends_with(".md"))
+    names.filter(|name| Path::new(name).extension().is_some_and(|kind| kind == "md"))
 }
 
 /// The targets of a text's links.

@@ -218,7 +218,7 @@ fn fields(document: &Value, schema: &Value) -> Vec<String> {
     if let Some(path) = schema["$ref"].as_str() {
         return fields(document, document.pointer(path.trim_start_matches('#')).unwrap());
     }
-    let parts = ["allOf", "oneOf", "anyOf"].iter().flat_map(|name| schema[*name].as_array()).flatten();
+    let parts = ["allOf", "oneOf", "anyOf"].iter().filter_map(|name| schema[*name].as_array()).flatten();
     let own = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
     own.chain(parts.flat_map(|part| fields(document, part))).collect()
 }

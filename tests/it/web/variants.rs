@@ -75,8 +75,8 @@ async fn an_article_keeps_its_variants_and_is_known_by_them(service: Service) {
     assert_eq!(saved["articles"], json!(["a", "TSH", "b", "c"]));
     let twice = save(json!(["a", "TSH-L", "b", "TSH-M"])).is(422).await.json();
     assert_eq!(twice["errors"][0]["detail"], "article \"TSH\" appears twice in the outfit");
-    let same = lines(&[json!({"customer": "c", "articles": ["TSH-M", "c", "b", "a"]})]);
-    let imported = service.post("/outfits/bulk", "application/x-ndjson", same).ok().await;
+    let again = lines(&[json!({"customer": "c", "articles": ["TSH-M", "c", "b", "a"]})]);
+    let imported = service.post("/outfits/bulk", "application/x-ndjson", again).ok().await;
     assert_eq!(imported["unchanged"], 1, "the same outfit: {imported}");
 
     // A deleted article's variants are free.

@@ -48,7 +48,7 @@ impl Home {
 
     /// Writes JSON lines.
     fn write_rows(&self, name: &str, rows: impl IntoIterator<Item = Value>) {
-        self.write(name, rows.into_iter().map(|row| format!("{row}\n")).collect::<String>());
+        self.write(name, rows.into_iter().map(|row| row.to_string() + "\n").collect::<String>());
     }
 
     fn text(&self, name: &str) -> String {

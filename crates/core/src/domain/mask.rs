@@ -194,13 +194,17 @@ mod tests {
 
     fn mask(length: usize, articles: &[u32]) -> Mask {
         let mut mask = Mask::none(length);
-        articles.iter().for_each(|&article| mask.insert(article));
+        for &article in articles {
+            mask.insert(article);
+        }
         mask
     }
 
     fn sparse(articles: &[u32]) -> SparseMask {
         let mut mask = SparseMask::default();
-        articles.iter().for_each(|&article| mask.insert(article));
+        for &article in articles {
+            mask.insert(article);
+        }
         mask
     }
 

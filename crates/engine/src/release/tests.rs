@@ -80,10 +80,12 @@ fn articles_past_the_known_ones_are_not_in_the_vocabulary() {
     assert_eq!(more, "spring/articles.jsonl: 3 articles are known, but the release has 2");
 }
 
+type Change<'a> = &'a dyn Fn(&mut Value);
+
 #[test]
 fn a_manifest_that_contradicts_itself_is_rejected() {
     let pair = |manifest: &mut Value| manifest["methods"][0]["pair"] = "none.pair.onnx".into();
-    let changes: [(&dyn Fn(&mut Value), &str); 8] = [
+    let wrong: [(Change<'_>, &str); 8] = [
         (&|manifest| manifest["format"] = 3.into(), "format 3, expected 1 or 2"),
         (&|manifest| manifest["known"] = 1.into(), "tables, encoder or new articles; write \"format\": 2"),
         (&|manifest| manifest["name"] = "autumn".into(), "a release and its folder must have the same name"),
@@ -102,7 +104,7 @@ fn a_manifest_that_contradicts_itself_is_rejected() {
             "names \"../../etc/passwd\" but that is not a plain file name",
         ),
     ];
-    for (change, expected) in changes {
+    for (change, expected) in wrong {
         let error = rejection(|manifest, _| change(manifest));
         let file = if expected.ends_with("same name") { "the folder spring " } else { "spring/release.json" };
         assert!(error.starts_with(file) && error.contains(expected), "{expected}: {error}");

@@ -24,7 +24,7 @@ pub fn two_releases() -> TempDir {
     copy(&models().join("demo"), &demo);
     copy(&demo, &less);
     for file in fs::read_dir(&less).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()) {
-        if file.ends_with(".onnx") {
+        if Path::new(&file).extension().is_some_and(|kind| kind == "onnx") {
             // A model's metadata names its release: a name of the same length can replace it in the file.
             change_file(&less, &file, |mut bytes| {
                 let named = b"\x0a\x07release\x12\x04demo";
@@ -152,7 +152,9 @@ async fn two_releases_are_compared(db: TestDatabase) {
     assert_shows(default[1], &["−5.13", "worse"]);
     let same = row(&html, "<th scope=\"row\">gsu</th>");
     assert!(!same.is_empty());
-    same.iter().for_each(|cell| assert_shows(cell, &["≈", "no significant difference"]));
+    for cell in same {
+        assert_shows(cell, &["≈", "no significant difference"]);
+    }
     let cases = html.matches("→ ").count() - html.matches("match → gsu").count();
     assert_eq!(cases, 8, "four cases at each end: {html}");
     let csv = async |of: &str| analyst.page(format!("{COMPARISON}.csv?of={of}")).await;
