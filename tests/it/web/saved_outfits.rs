@@ -307,7 +307,7 @@ async fn a_customers_replies_reach_the_queue(Stylist(service, browser): Stylist)
     let before = seen(&html);
     // The next reply is in a later millisecond.
     until!(Timestamp::from(SystemTime::now()).millis() > before.parse::<i64>().unwrap());
-    assert_eq!(guest(&[("text", "And in red?")]).await, 200);
+    assert_eq!(guest(&[("text", "And in red?")]).await, 303);
     answer(&before).await;
     assert!(waits().await, "a reply came meanwhile");
     browser.page("/studio/outfits?replied=on").await.has([&page]);
@@ -315,7 +315,7 @@ async fn a_customers_replies_reach_the_queue(Stylist(service, browser): Stylist)
     browser.page("/studio/outfits?replied=on").await.lacks([&page]);
     assert!(!waits().await);
     let mut sent = 4;
-    while guest(&[("text", &format!("{sent}?"))]).await == 200 {
+    while guest(&[("text", &format!("{sent}?"))]).await == 303 {
         sent += 1;
     }
     assert_eq!((sent, guest(&[("text", "more")]).await), (12, 429));
