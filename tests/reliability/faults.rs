@@ -1,4 +1,4 @@
-//! Faults around the service: a full disk, and a read-only data folder.
+//! Faults around the service: a full disk, a read-only data folder, another service on the same file.
 
 use std::{
     env,
@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use reqwest::Client;
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, task::JoinSet};
 
 use crate::{
     Ran,
@@ -180,4 +180,75 @@ fn refusal(setup: &Setup) -> Result<String> {
     let _ = child.kill();
     let _ = child.wait();
     anyhow::bail!("it started, or waits for something")
+}
+
+pub fn two_on_one_file(form: Form) -> Ran {
+    let each = form.pick(40, 1000);
+    let one = Setup::sqlite()?;
+    let other = Setup::new(one.database())?;
+    let _servers = (one.start()?, other.start()?);
+    let urls = [one.url(), other.url()];
+    let http = Client::new();
+    let mut report = Report::default();
+    Runtime::new()?.block_on(async {
+        let mut writers = JoinSet::new();
+        for writer in 0..8 {
+            let (url, http) = (urls[writer % 2].clone(), http.clone());
+            writers.spawn(async move {
+                let (mut stored, mut busy, mut odd) = (Vec::new(), 0, Vec::new());
+                for number in 0..each {
+                    let id = format!("two-{writer}-{number}");
+                    match put(&http, &url, &id, 10).await {
+                        Ok((201, _)) => stored.push(id),
+                        Ok((503, true)) => busy += 1,
+                        other => odd.push(format!("{other:?}")),
+                    }
+                }
+                (stored, busy, odd)
+            });
+        }
+        let (mut stored, mut busy, mut odd) = (Vec::new(), 0, Vec::new());
+        while let Some(written) = writers.join_next().await {
+            let (some, waited, strange) = written?;
+            stored.extend(some);
+            busy += waited;
+            odd.extend(strange);
+        }
+        let mut lost = 0;
+        for (place, id) in stored.iter().enumerate() {
+            let url = &urls[place % 2];
+            lost += usize::from(http.get(format!("{url}/customers/{id}")).send().await?.status() != 200);
+        }
+        let seen = change_is_seen(&http, &urls).await?;
+        report.figure("writes_acknowledged", stored.len());
+        report.figure("told_to_come_back", busy);
+        report.figure("lost", lost);
+        report.figure("a_change_was_seen_by_the_other_after_ms", u64::try_from(seen.as_millis())?);
+        report.promise(odd.is_empty(), format!("unexpected answers: {odd:?}"));
+        report.promise(lost == 0, format!("{lost} acknowledged writes are lost"));
+        report.measured_promise(
+            form,
+            seen < Duration::from_secs(2),
+            format!("a change became visible after {seen:?}"),
+        );
+        Ok(report)
+    })
+}
+
+/// How long one service still completes with a profile that the other one erased.
+async fn change_is_seen(http: &Client, urls: &[String; 2]) -> Result<Duration> {
+    let body = json!({"customer": "two-0-0", "outfit": [null], "k": 1});
+    let ask = async || -> Result<u16> {
+        let answer = http.post(format!("{}/complete", urls[1])).json(&body).send().await?;
+        Ok(answer.status().as_u16())
+    };
+    ensure!(ask().await? == 200, "the customer is there");
+    let gone = http.delete(format!("{}/customers/two-0-0", urls[0])).send().await?.status();
+    ensure!(gone == 204, "erasing: {gone}");
+    let began = std::time::Instant::now();
+    while ask().await? == 200 {
+        ensure!(began.elapsed() < Duration::from_secs(30), "an erased customer is served for half a minute");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(began.elapsed())
 }

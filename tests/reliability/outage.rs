@@ -45,6 +45,44 @@ pub fn frozen(form: Form) -> Ran {
     run(Way::Frozen, form)
 }
 
+/// One caller asks about a known customer, again and again: only the first answer waits for the database.
+pub fn quiet(form: Form) -> Ran {
+    let mut report = Report::default();
+    for (name, way) in [("stopped", Way::Stopped), ("frozen", Way::Frozen)] {
+        let postgres = Postgres(PrivateServer::start("")?);
+        let setup = Setup::new(&postgres.0.url)?;
+        let _server = setup.start()?;
+        let service = Service::new(setup.url());
+        Runtime::new()?.block_on(async {
+            let caller = Probe::start(&service, ask_about_a_known_customer);
+            sleep(Duration::from_secs(2)).await;
+            postgres.leave(way)?;
+            let left = Instant::now();
+            sleep(Duration::from_secs(form.pick(4, 20))).await;
+            let returning = Instant::now();
+            postgres.come_back(way)?;
+            let spell = Spell { left, returning, returned: Instant::now() };
+            sleep(BACK).await;
+            let answers = caller.stop().await;
+            let unanswered = answers.iter().filter(|answer| answer.status != 200).count();
+            let mut times: Vec<Duration> = answers
+                .iter()
+                .filter(|answer| spell.holds(answer.at, answer.took))
+                .map(|answer| answer.took)
+                .collect();
+            let waited = times.iter().filter(|took| **took > Duration::from_millis(500)).count();
+            report.figure(&format!("{name}_answered_meanwhile"), times.len());
+            report.figure(&format!("{name}_waited"), waited);
+            report.figure(&format!("{name}_p99_ms"), percentile(&mut times, 99));
+            report.figure(&format!("{name}_slowest_ms"), percentile(&mut times, 100));
+            report.promise(unanswered == 0, format!("{name}: {unanswered} failed"));
+            report.measured_promise(form, waited <= 1, format!("{name}: {waited} waited"));
+            anyhow::Ok(())
+        })?;
+    }
+    Ok(report)
+}
+
 fn run(way: Way, form: Form) -> Ran {
     let away = Duration::from_secs(form.pick(4, 30));
     // Acknowledged writes must survive a crash, so a commit waits for the log.
@@ -171,7 +209,7 @@ struct ProbeAnswer {
     took: Duration,
     /// 0 without an answer.
     status: u16,
-    /// With a Retry-After.
+    /// With a number of seconds in Retry-After.
     says_when: bool,
 }
 
@@ -185,7 +223,8 @@ impl Probe {
                 let (number, sent) = (answers.len(), Instant::now());
                 let answer = request(&service, number).send().await;
                 let (status, says_when) = answer.map_or((0, false), |answer| {
-                    (answer.status().as_u16(), answer.headers().contains_key("retry-after"))
+                    let wait = answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok());
+                    (answer.status().as_u16(), wait.is_some_and(|wait| wait.parse::<u64>().is_ok()))
                 });
                 let (at, took) = (Instant::now(), sent.elapsed());
                 answers.push(ProbeAnswer { number, at, took, status, says_when });
@@ -204,6 +243,11 @@ impl Probe {
 
 fn ask_about_a_stranger(service: &Service, number: usize) -> reqwest::RequestBuilder {
     let body = json!({"customer": format!("nobody-{number}"), "outfit": [null]});
+    service.http.post(format!("{}/complete", service.url)).json(&body)
+}
+
+fn ask_about_a_known_customer(service: &Service, _: usize) -> reqwest::RequestBuilder {
+    let body = json!({"customer": "c-014871", "outfit": ["a-00315", null], "k": 1});
     service.http.post(format!("{}/complete", service.url)).json(&body)
 }
 

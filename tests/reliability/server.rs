@@ -67,6 +67,10 @@ impl Setup {
         &self.address
     }
 
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
     pub fn command(&self) -> Command {
         let mut command = self.atelier("serve");
         command.arg("--models").arg(&self.models).args(["--address", &self.address, "--device", "cpu"]);

@@ -6,9 +6,9 @@ use reqwest::Method;
 use serde_json::json;
 use sqlx::Connection;
 
-use super::{assert_says, atelier, done, file, fill, path, refused, serve::Served, serve_demo};
+use super::{atelier, done, file, fill, path, refused, serve::Served, serve_demo};
 use crate::{
-    harness::{Kind, TestDatabase, apply, contract, on_postgres, on_sqlite, tools},
+    harness::{Html, Kind, TestDatabase, apply, contract, on_postgres, on_sqlite, tools},
     web::models,
 };
 
@@ -80,7 +80,7 @@ async fn what_was_lost_after_a_backup_comes_back(db: TestDatabase) {
         let (_, name) = restored.rsplit_once('/').unwrap();
         shell(&format!("dropdb --maintenance-db=\"$DATABASE_URL\" {name}"), &db, folder).await;
     }
-    assert_says(&after[1], &["\"id\":\"c-000010\",\"features\":{\"age\":41}"]);
+    after[1].has(["\"id\":\"c-000010\",\"features\":{\"age\":41}"]);
     let others = |customers: &str| -> Vec<String> {
         customers.lines().filter(|line| !line.contains("c-000010")).map(ToOwned::to_owned).collect()
     };
@@ -103,9 +103,9 @@ async fn a_backup_is_private_and_complete_and_of_any_version(db: TestDatabase) {
     done(backup()).await;
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
-    assert_says(&refused(backup()).await, &["atelier.backup already exists; name another file"]);
+    refused(backup()).await.has(["atelier.backup already exists; name another file"]);
     let restore = atelier(&db, &["restore", "--force", path(&file)]);
-    assert_says(&refused(restore).await, &["has version 99, and this Atelier supports up to 1"]);
+    refused(restore).await.has(["has version 99, and this Atelier supports up to 1"]);
 }
 
 #[apply(on_sqlite)]
@@ -120,16 +120,16 @@ async fn a_restore_replaces_no_database_by_mistake(db: TestDatabase) {
     done(atelier(&db, &["backup", path(&backup)])).await;
     let restore = |arguments: &[&str]| atelier(&db, &[&["restore"], arguments].concat());
     let existing = "atelier.db already exists; replace it with --force";
-    assert_says(&refused(restore(&[path(&backup)])).await, &[existing]);
+    refused(restore(&[path(&backup)])).await.has([existing]);
     let used = "atelier.db is in use; stop the service first";
-    assert_says(&refused(restore(&["--force", path(&backup)])).await, &[used]);
+    refused(restore(&["--force", path(&backup)])).await.has([used]);
     store.close().await;
     for (file, said) in [
         (text, "the file is not a SQLite database"),
         (foreign, "foreign.db is not a database of Atelier's"),
         (none, "none: No such file"),
     ] {
-        assert_says(&refused(restore(&["--force", path(&file)])).await, &[said]);
+        refused(restore(&["--force", path(&file)])).await.has([said]);
     }
     // A damaged database is what a backup is for. Its log must not be applied to the backup.
     let database = db.folder().unwrap().join("atelier.db");
@@ -145,6 +145,6 @@ async fn a_restore_replaces_no_database_by_mistake(db: TestDatabase) {
 async fn postgres_has_tools_of_its_own(db: TestDatabase) {
     for verb in ["backup", "restore"] {
         let said = refused(atelier(&db, &[verb, "atelier.backup"])).await;
-        assert_says(&said, &["for Postgres use pg_dump and pg_restore"]);
+        said.has(["for Postgres use pg_dump and pg_restore"]);
     }
 }

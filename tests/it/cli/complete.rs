@@ -13,9 +13,9 @@ use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{assert_says, atelier, done, ended, file, path, refused, write_parquet};
+use super::{atelier, done, ended, file, path, refused, write_parquet};
 use crate::{
-    harness::{TestDatabase, apply, contract, ids, on_sqlite},
+    harness::{Html, TestDatabase, apply, contract, ids, on_sqlite},
     web::{Demo, models, rows},
 };
 
@@ -109,7 +109,7 @@ async fn answers_as_the_service_does(Demo(service): Demo, db: TestDatabase) {
     parts.put("part-00001.jsonl", &[two, described]);
     let flags = ["--k", "4", "--method", "np", "--max-price", "200"];
     let said = parts.done(&db, &flags).await;
-    assert_says(&said, &["np of demo on cpu, ", "part-00000.parquet: 40 outfits, 160 suggestions, in "]);
+    said.has(["np of demo on cpu, ", "part-00000.parquet: 40 outfits, 160 suggestions, in "]);
 
     let ask = async |customer: Option<&str>, features: Value, outfit: Vec<Option<&str>>| {
         let asked = json!({"customer": customer, "features": features, "outfit": outfit, "method": "np", "k": 4,
@@ -202,27 +202,24 @@ async fn bad_rows_are_reported_and_can_be_skipped(Demo(service): Demo, db: TestD
     parts.put("part-0.jsonl", &rows);
     parts.put("part-1.jsonl", &[good]);
     let said = refused(parts.command(&db, &["--k", "2"])).await;
-    assert_says(
-        &said,
-        &[
-            "part-0.jsonl, row 2: customer nobody is unknown, and the row has no features",
-            "part-0.jsonl, row 3: slot 0: there is no article a-1",
-            "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
-            "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; all are filled",
-            "part-0.jsonl: not written. Fix the 4 bad rows, or use --skip-bad",
-            "part-1.jsonl: 1 outfits, 2 suggestions, in ",
-            "note: ",
-        ],
-    );
+    said.has([
+        "part-0.jsonl, row 2: customer nobody is unknown, and the row has no features",
+        "part-0.jsonl, row 3: slot 0: there is no article a-1",
+        "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
+        "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; all are filled",
+        "part-0.jsonl: not written. Fix the 4 bad rows, or use --skip-bad",
+        "part-1.jsonl: 1 outfits, 2 suggestions, in ",
+        "note: ",
+    ]);
     assert_eq!(parts.written(), ["part-1.jsonl"], "the others are not held up");
     let said = parts.done(&db, &["--k", "2", "--skip-bad"]).await;
-    assert_says(&said, &["part-0.jsonl: 1 outfits, 2 suggestions, 4 bad rows skipped, in "]);
+    said.has(["part-0.jsonl: 1 outfits, 2 suggestions, 4 bad rows skipped, in "]);
     assert_eq!(parts.read("part-0.jsonl").len(), 2);
     // A part that cannot be read does not hold up the others either.
     file(&parts.input, "part-2.parquet", "PAR1");
     parts.put("part-3.jsonl", &rows[..1]);
     let said = refused(parts.command(&db, &["--k", "2", "--skip-bad"])).await;
-    assert_says(&said, &["part-2.parquet: not written: "]);
+    said.has(["part-2.parquet: not written: "]);
     assert_eq!(parts.written(), ["part-0.jsonl", "part-1.jsonl", "part-3.jsonl"]);
     service.stop().await;
 }
@@ -323,7 +320,7 @@ async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
 async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
     let parts = Parts::new();
     let empty = "contains no parts, which are files that end in .parquet, .jsonl or .ndjson";
-    assert_says(&refused(parts.command(&db, &[])).await, &[empty]);
+    refused(parts.command(&db, &[])).await.has([empty]);
     parts.put("part-0.jsonl", &[json!({"customer": "c", "articles": ["a"]})]);
     for (flags, code, said) in [
         (&["--k", "0"][..], 1, "--k must be from 1 to 250, found 0"),
@@ -332,7 +329,7 @@ async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
         (&["--method", "gs-u"], 1, "has no method gs-u"),
         (&["--store", "Bern", "--allow-out-of-stock"], 2, "cannot be used with"),
     ] {
-        assert_says(&ended(parts.command(&db, flags), code).await, &[said]);
+        ended(parts.command(&db, flags), code).await.has([said]);
     }
     assert!(parts.written().is_empty());
 }

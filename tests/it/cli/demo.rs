@@ -5,9 +5,9 @@ use std::{fs, path::Path, process::Command};
 use reqwest::Method;
 use serde_json::json;
 
-use super::{REQUIRE_KEY, assert_says, atelier, ended, path, printed, refused, serve::Served, write_tables};
+use super::{REQUIRE_KEY, atelier, ended, path, printed, refused, serve::Served, write_tables};
 use crate::{
-    harness::{TestDatabase, apply, contract, on_sqlite},
+    harness::{Html, TestDatabase, apply, contract, on_sqlite},
     web::models,
 };
 
@@ -25,17 +25,17 @@ async fn the_demo_has_a_database_of_its_own(_: TestDatabase) {
     for (verb, status) in [("serve", 201), ("demo", 200)] {
         let served = Served::launch(without_database(home.path(), &[verb, "--address", "127.0.0.1:0"])).await;
         assert!(home.path().join("atelier/atelier-demo.db").exists());
-        assert_says(&served.get("readyz").await, &["\"demo\":true"]);
+        served.get("readyz").await.has(["\"demo\":true"]);
         // It keeps what it was told.
         served.call(Method::PUT, "articles/new").json(json!({"type": "coat"})).is(status).await;
         let customer = |number| json!({"id": format!("c-new-{number}"), "features": {}}).to_string();
         let stream = (0..2001).map(customer).collect::<Vec<_>>().join("\n");
         served.call(Method::POST, "customers/bulk").body("application/x-ndjson", stream).is(403).await;
-        assert_says(&served.welcome().await, &["Welcome, admin", "nothing here is private"]);
-        assert_says(&printed(without_database(home.path(), &["sign-in-link"])).await, &[&served.url]);
+        served.welcome().await.has(["Welcome, admin", "nothing here is private"]);
+        printed(without_database(home.path(), &["sign-in-link"])).await.has([&served.url]);
         let log = served.stop().await;
         let said = "Demo: nothing here is private. Start a shop with `atelier --database";
-        assert_says(log.lines().next().unwrap(), &[said]);
+        log.lines().next().unwrap().has([said]);
     }
 }
 
@@ -44,11 +44,11 @@ async fn the_demo_is_for_this_machine_only(_: TestDatabase) {
     let home = tempfile::tempdir().unwrap();
     let said = refused(without_database(home.path(), &["--address", "0.0.0.0:0"])).await;
     let loopback = "server.address (--address): the demo listens on loopback addresses only";
-    assert_says(&said, &[loopback, "`atelier --database sqlite:shop.db --address 0.0.0.0:0`"]);
+    said.has([loopback, "`atelier --database sqlite:shop.db --address 0.0.0.0:0`"]);
     for variable in ["DATABASE_URL", "ATELIER__DATABASE__URL"] {
         let mut command = without_database(home.path(), &["--address", "127.0.0.1:0"]);
         command.env(variable, "");
-        assert_says(&refused(command).await, &[&format!("database.url is from {variable}")]);
+        refused(command).await.has([&format!("database.url is from {variable}")]);
     }
     assert!(!home.path().join("atelier").exists());
 }
@@ -87,7 +87,7 @@ async fn demo_serves_the_demo_world_and_prints_a_key_once(db: TestDatabase) {
     ask(&served, "articles/a-00315").ok().await;
     // An admin signs in, or makes another key.
     ask(&served, "feeds").is(403).await;
-    assert_says(&served.welcome().await, &["Welcome, admin"]);
+    served.welcome().await.has(["Welcome, admin"]);
     served.stop().await;
     let mut served = start().await;
     // The key stays.
@@ -95,7 +95,7 @@ async fn demo_serves_the_demo_world_and_prints_a_key_once(db: TestDatabase) {
     served.signal("TERM");
     assert_eq!(served.next_line(), "", "nothing follows the address");
     let said = "the database has articles: they are served, and no API key is made";
-    assert_says(&served.stop().await, &[said]);
+    served.stop().await.has([said]);
 }
 
 #[apply(on_sqlite)]
@@ -104,7 +104,7 @@ async fn demo_without_a_demo_world_says_so(db: TestDatabase) {
     let mut command = atelier(&db, &["demo", "--address", "127.0.0.1:0"]);
     command.current_dir(folder.path());
     let said = "was not filled: it has customers, or models/demo has no demo world";
-    assert_says(&refused(command).await, &[said]);
+    refused(command).await.has([said]);
 }
 
 #[apply(on_sqlite)]
@@ -121,7 +121,7 @@ async fn bad_rows_of_a_release_are_left_out(db: TestDatabase) {
     command.current_dir(folder.path());
     let log = Served::launch(command).await.stop().await;
     let article = "(article \\\"coat-1\\\")";
-    assert_says(&log, &["left out: ", "articles.jsonl, line 21: ", "a price is a number", article]);
+    log.has(["left out: ", "articles.jsonl, line 21: ", "a price is a number", article]);
     let store = db.open().await;
     assert_eq!((store.articles().count().await, store.outfits().count().await), (Ok(20), Ok(31)));
 }

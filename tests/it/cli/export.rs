@@ -14,11 +14,9 @@ use atelier_files::{AcceptedOutfit, OrderLine, Table};
 use proptest::{collection::vec, prelude::*, sample::select, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 
-use super::{
-    assert_says, atelier, copy_demo, done, ended, file, import_tables, path, refused, run, write_tables,
-};
+use super::{atelier, copy_demo, done, ended, file, import_tables, path, refused, run, write_tables};
 use crate::{
-    harness::{TestDatabase, apply, contract, on_postgres, on_sqlite},
+    harness::{Html, TestDatabase, apply, contract, on_postgres, on_sqlite},
     web::{Service, feedback::suggested},
 };
 
@@ -204,10 +202,10 @@ async fn outfits_of_any_size_can_be_imported_again(db: TestDatabase) {
                     values = [\"slim\"]\n";
     let (schema, back) = (file(&folder, "narrow.toml", features), folder.path().join("back"));
     let said = export(&db, &back, &["--schema", path(&schema)]).await;
-    assert_says(&said, &["schema: outfit = {least = 2, most = 12}"]);
+    said.has(["schema: outfit = {least = 2, most = 12}"]);
     assert_eq!(text(&back, "schema.toml"), features.replace("4, most = 8", "2, most = 12"));
     let said = done(atelier(&db, &["import", path(&back)])).await;
-    assert_says(&said, &["outfits: 0 new, 0 changed, 2 unchanged"]);
+    said.has(["outfits: 0 new, 0 changed, 2 unchanged"]);
 }
 
 /// It may name customers who are erased by now.
@@ -236,12 +234,12 @@ async fn outfits_with_retired_articles_can_be_imported_again(db: TestDatabase) {
         let back = tempfile::tempdir().unwrap();
         let said = export(&db, back.path(), &["--format", format]).await;
         let told = "retired.txt: 2 articles that outfits have and the catalogue no longer has";
-        assert_says(&said, &[told]);
+        said.has([told]);
         assert_eq!(text(back.path(), "retired.txt"), "a-01\na-02\n");
         let other = elsewhere(&db, back.path());
         for count in ["101 new, 0 changed, 0 unchanged", "0 new, 0 changed, 101 unchanged"] {
             let said = done(atelier(&other, &["import", path(back.path())])).await;
-            assert_says(&said, &[&format!("outfits: {count}")]);
+            said.has([&format!("outfits: {count}")]);
         }
     }
     // Other ids are still mistakes, and a later export without such outfits leaves no list behind.
@@ -249,7 +247,7 @@ async fn outfits_with_retired_articles_can_be_imported_again(db: TestDatabase) {
     let outfit = "{\"customer\":\"c-00000\",\"articles\":[\"a-00\",\"a-03\",\"a-77\",\"a-78\"]}\n";
     file(&given, "outfits.jsonl", outfit);
     let said = refused(atelier(&db, &["import", path(given.path())])).await;
-    assert_says(&said, &["line 1: article \"a-78\" is not in the catalogue\n"]);
+    said.has(["line 1: article \"a-78\" is not in the catalogue\n"]);
     let articles = given.path().join("articles.jsonl");
     done(atelier(&db, &["import", "--articles", path(&articles)])).await;
     export(&db, given.path(), &["--force"]).await;
@@ -269,12 +267,12 @@ async fn files_are_not_overwritten(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let articles = file(&folder, "articles.jsonl", "mine");
     let again = ["export", path(folder.path())];
-    assert_says(&refused(atelier(&db, &again)).await, &["articles.jsonl already exists"]);
+    refused(atelier(&db, &again)).await.has(["articles.jsonl already exists"]);
     assert_eq!(fs::read_to_string(&articles).unwrap(), "mine");
     export(&db, folder.path(), &["--force"]).await;
     assert_eq!(fs::read_to_string(&articles).unwrap(), "");
     let other = refused(atelier(&db, &[&again[..], &["--force", "--format", "csv"]].concat())).await;
-    assert_says(&other, &["articles.jsonl has another format"]);
+    other.has(["articles.jsonl has another format"]);
 }
 
 /// A feature is a number in the built-in schema and a word in this one.
@@ -310,7 +308,7 @@ async fn the_schema_is_that_of_the_served_release(db: TestDatabase) {
     {
         let _ = fs::remove_dir_all(&back);
         let setting = format!("models.folder={}", models.display());
-        assert_says(&export(&db, &back, &["--set", &setting]).await, &[told]);
+        export(&db, &back, &["--set", &setting]).await.has([told]);
         assert_eq!(text(&back, "schema.toml") == ours, told.contains("demo"), "{told}");
     }
 }
@@ -326,7 +324,7 @@ async fn a_mistyped_database_is_not_created(db: TestDatabase) {
         &["backup", path(&folder.path().join("backup"))],
     ] {
         let said = ended(atelier(&other, arguments), 1).await;
-        assert_says(&said, &["there is no database at "]);
+        said.has(["there is no database at "]);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{arguments:?}");
     }
 }

@@ -6,8 +6,8 @@ use atelier::platform::db::Store;
 use atelier_core::domain::{ArticleId, CustomerId};
 use serde_json::{Value, json};
 
-use super::{assert_says, atelier, done, file, path, refused};
-use crate::harness::{TestDatabase, apply, on_sqlite};
+use super::{atelier, done, file, path, refused};
+use crate::harness::{Html, TestDatabase, apply, on_sqlite};
 
 /// Hats called `a-0`, `a-1` and so on.
 fn hats(numbers: impl Iterator<Item = usize>) -> String {
@@ -33,7 +33,7 @@ async fn a_merged_file_keeps_the_rest(db: TestDatabase) {
     let ages = "{\"id\":\"c\",\"features\":{\"age\":29,\"fit\":null,\"height\":170}}\n";
     let ages = file(&folder, "ages.jsonl", ages);
     let merge = ["import", "--merge", "--articles", path(&stock), "--customers", path(&ages)];
-    assert_says(&done(atelier(&db, &merge)).await, &["  articles: 1 new, 1 changed, 0 unchanged\n"]);
+    done(atelier(&db, &merge)).await.has(["  articles: 1 new, 1 changed, 0 unchanged\n"]);
     let store = db.open().await;
     let changed = json!({"id": "a", "type": "coat", "colour": "red", "in_stock": false});
     assert_eq!(stored(&store, "a").await, changed);
@@ -45,7 +45,7 @@ async fn a_merged_file_keeps_the_rest(db: TestDatabase) {
     let said = refused(atelier(&db, &["import", "--merge", "--articles", path(&unknown)])).await;
     let reason =
         "line 2: there is no article \"nowhere\" in the catalogue, and without a type it cannot be added";
-    assert_says(&said, &[reason, "import the one good row with --skip-bad"]);
+    said.has([reason, "import the one good row with --skip-bad"]);
 }
 
 #[apply(on_sqlite)]
@@ -56,19 +56,19 @@ async fn a_mirrored_file_retires_what_it_lacks_up_to_a_limit(db: TestDatabase) {
         atelier(&db, &[&["import", "--mirror", "--articles", path(&articles)], flags].concat())
     };
     let counts = "  articles: 1,000 new, 0 changed, 0 unchanged, 0 retired\n";
-    assert_says(&done(mirror(&[])).await, &[counts]);
+    done(mirror(&[])).await.has([counts]);
     // An outfit cannot name an article that leaves with the same import.
     fs::write(&articles, hats(2..1002)).unwrap();
     file(&folder, "customers.csv", "id\nc\n");
     let outfit = "{\"customer\":\"c\",\"articles\":[\"a-0\",\"a-2\",\"a-3\",\"a-4\"]}\n";
     let outfits = file(&folder, "outfits.jsonl", outfit);
     let said = refused(atelier(&db, &["import", "--mirror", path(folder.path())])).await;
-    assert_says(&said, &["article \"a-0\" is not in the catalogue"]);
+    said.has(["article \"a-0\" is not in the catalogue"]);
     let store = db.open().await;
     assert_eq!(store.articles().count().await, Ok(1000));
     fs::remove_file(outfits).unwrap();
     let revision = store.articles().revision().await.unwrap();
-    assert_says(&done(mirror(&[])).await, &["  articles: 2 new, 0 changed, 998 unchanged, 2 retired\n"]);
+    done(mirror(&[])).await.has(["  articles: 2 new, 0 changed, 998 unchanged, 2 retired\n"]);
     assert_eq!(store.articles().revision().await, Ok(revision + 4), "two articles came, two left");
     assert_eq!(
         (stored(&store, "a-1").await, &stored(&store, "a-1001").await["n"]),
@@ -81,11 +81,11 @@ async fn a_mirrored_file_retires_what_it_lacks_up_to_a_limit(db: TestDatabase) {
     // An article of a bad row stays; so do all if the row does not say which.
     fs::write(&articles, hats(4..1002) + "{\"id\":\"a-2\"}\n{\"id\":\"new\",\"type\":\"hat\"}\n").unwrap();
     refused(mirror(&[])).await;
-    assert_says(&done(mirror(&["--skip-bad"])).await, &["1 new, 0 changed, 998 unchanged, 1 retired\n"]);
+    done(mirror(&["--skip-bad"])).await.has(["1 new, 0 changed, 998 unchanged, 1 retired\n"]);
     assert_eq!((stored(&store, "a-3").await, &stored(&store, "a-2").await["n"]), (Value::Null, &json!(2)));
     fs::write(&articles, hats(4..1002) + "{\"type\":\"hat\"}\n").unwrap();
     let kept = "no article was retired, because the id of a bad row cannot be read";
-    assert_says(&done(mirror(&["--skip-bad"])).await, &["0 new, 0 changed, 998 unchanged\n", kept]);
+    done(mirror(&["--skip-bad"])).await.has(["0 new, 0 changed, 998 unchanged\n", kept]);
 
     fs::write(&articles, hats(302..1003)).unwrap();
     let said = refused(mirror(&[])).await;
@@ -94,10 +94,10 @@ async fn a_mirrored_file_retires_what_it_lacks_up_to_a_limit(db: TestDatabase) {
     assert!(said.ends_with(reason), "{said}");
     assert_eq!(store.articles().count().await, Ok(1000));
     let counts = "1 new, 0 changed, 700 unchanged, 300 retired";
-    assert_says(&done(mirror(&["--mirror-limit", "30"])).await, &[counts]);
+    done(mirror(&["--mirror-limit", "30"])).await.has([counts]);
     fs::write(&articles, "").unwrap();
     let all = "lacks 701 of the catalogue's 701 articles (100 %)";
-    assert_says(&refused(mirror(&["--mirror-limit", "99"])).await, &[all]);
+    refused(mirror(&["--mirror-limit", "99"])).await.has([all]);
 }
 
 #[apply(on_sqlite)]
@@ -111,7 +111,7 @@ async fn feeds_are_imported_and_exported(db: TestDatabase) {
         (&["--articles", path(&tsv)], &["  articles: 2 new"]),
         (&["--format", "shopify-csv", "--articles", path(&shopify)], &["  articles: 3 new", left_out]),
     ] {
-        assert_says(&done(atelier(&db, &[&["import"], arguments].concat())).await, said);
+        done(atelier(&db, &[&["import"], arguments].concat())).await.has(said);
     }
     let parka = stored(&db.open().await, "PK-1-navy-white").await;
     assert_eq!((&parka["stock"], &parka["sizes"]), (&json!({"S": 1, "M": 0}), &json!(["S", "M"])));
@@ -129,7 +129,7 @@ async fn feeds_are_imported_and_exported(db: TestDatabase) {
         ),
         (&["--mirror-limit", "30", "--articles", path(&xml)], 2, "--mirror"),
     ] {
-        assert_says(&super::ended(atelier(&db, &[&["import"], arguments].concat()), code).await, &[said]);
+        super::ended(atelier(&db, &[&["import"], arguments].concat()), code).await.has([said]);
     }
     let folder = tempfile::tempdir().unwrap();
     for format in ["jsonl", "csv", "parquet"] {
@@ -137,6 +137,6 @@ async fn feeds_are_imported_and_exported(db: TestDatabase) {
         done(atelier(&db, &["export", "--format", format, path(&out)])).await;
         let articles = out.join(format!("articles.{format}"));
         let said = done(atelier(&db, &["import", "--articles", path(&articles)])).await;
-        assert_says(&said, &["  articles: 0 new, 0 changed, 8 unchanged\n"]);
+        said.has(["  articles: 0 new, 0 changed, 8 unchanged\n"]);
     }
 }

@@ -4,8 +4,8 @@ use atelier::platform::db::Actor;
 use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp};
 use serde_json::{Value, json};
 
-use super::{assert_says, atelier, done, file, path, refused, write_parquet, write_tables};
-use crate::harness::{TestDatabase, apply, on_sqlite};
+use super::{atelier, done, file, path, refused, write_parquet, write_tables};
+use crate::harness::{Html, TestDatabase, apply, on_sqlite};
 
 /// Of 10,000 customers about every 300th is broken in its own way: 30 in all.
 #[apply(on_sqlite)]
@@ -28,7 +28,7 @@ async fn one_bad_row_rejects_the_import_unless_bad_ones_are_skipped(db: TestData
                   (10 rows in all; also 918, 1818, ";
     let age = "line 318: feature \"age\" takes a finite number, found the string \"old\" (10 rows in all; also 1218, ";
     let repeated = "line 618: customer \"c-00001\" is already in line 2 (10 rows ";
-    assert_says(&said, &[syntax, age, repeated, "customers.jsonl: 10,000 rows read, 30 bad, in "]);
+    said.has([syntax, age, repeated, "customers.jsonl: 10,000 rows read, 30 bad, in "]);
     let proposal =
         "nothing was imported. Fix the 30 bad rows, or import the 9,970 good rows with --skip-bad\n";
     assert!(said.ends_with(proposal), "{said}");
@@ -37,7 +37,7 @@ async fn one_bad_row_rejects_the_import_unless_bad_ones_are_skipped(db: TestData
     assert_eq!((store.customers().count().await, store.audit().list(None, 9).await), (Ok(0), Ok(vec![])));
 
     let said = done(atelier(&db, &["import", "--skip-bad", "--customers", path(&file)])).await;
-    assert_says(&said, &["imported into "]);
+    said.has(["imported into "]);
     assert!(
         said.ends_with("  customers: 9,970 new, 0 changed, 0 unchanged\nskipped: 30 bad rows\n"),
         "{said}"
@@ -61,7 +61,7 @@ async fn what_the_release_does_not_know_is_noted(db: TestDatabase) {
     let said = import("models").await;
     let kind = "note: type \"poncho\" of 2 articles is new to release demo: until a release is trained with it, only \
                 the other attributes count";
-    assert_says(&said, &[kind, "note: new articles have no brand (3), ", "gender (3)"]);
+    said.has([kind, "note: new articles have no brand (3), ", "gender (3)"]);
     assert_eq!(said.matches("note: ").count(), 2, "{said}");
     let said = import(path(folder.path())).await;
     assert!(!said.contains("note: "), "{said}");
@@ -129,7 +129,7 @@ async fn files_that_cannot_be_imported_are_named(db: TestDatabase) {
             "outfits need the columns \"customer\" and \"articles\", found \"buyer\", \"looks\"",
         ),
     ] {
-        assert_says(&refused(atelier(&db, &[&["import"], arguments].concat())).await, &[said]);
+        refused(atelier(&db, &[&["import"], arguments].concat())).await.has([said]);
     }
     assert_eq!(db.open().await.customers().count().await, Ok(0));
     write_tables(folder.path(), 3);
@@ -138,7 +138,7 @@ async fn files_that_cannot_be_imported_are_named(db: TestDatabase) {
     }
     fs::rename(folder.path().join("outfits.jsonl"), folder.path().join("outfit.jsonl")).unwrap();
     let note = "has no file named outfits that ends in .jsonl, .ndjson, .csv or .parquet; ignored files: outfit.jsonl\n";
-    assert_says(&done(atelier(&db, &["import", path(folder.path())])).await, &[note]);
+    done(atelier(&db, &["import", path(folder.path())])).await.has([note]);
 }
 
 /// In CSV and Parquet all of them are texts, as most programs write them.
@@ -187,7 +187,7 @@ async fn prices_and_stock_are_checked_in_every_format(db: TestDatabase) {
         let size = format!("{last}: the stock of size \"M\" is a whole number; found \"three\"");
         let ambiguous = "the price \"1.299\" can mean 1299 or 1.2990";
         let stock = "stock is true or false, 0 or 1";
-        assert_says(&said, &["8 rows read, 5 bad", &price, ambiguous, stock, &size]);
+        said.has(["8 rows read, 5 bad", &price, ambiguous, stock, &size]);
         done(atelier(&db, &["import", "--articles", path, "--skip-bad"])).await;
         assert_eq!(store.articles().count().await, Ok(3), "{path}");
         for (n, (price, in_stock)) in [("64.55", true), ("1299", false), ("1", true)].into_iter().enumerate()
@@ -219,7 +219,7 @@ async fn events_of_a_file_are_recorded_once(db: TestDatabase) {
     let said = refused(atelier(&db, &["import", "--events", path(&events)])).await;
     let customer_of = "events.csv, row 5: field \"customer\": there is no such customer";
     let kind = "events.csv, row 6: field \"kind\": an event is viewed, added";
-    assert_says(&said, &[customer_of, kind, "  events: 2 new, 1 known, 2 refused\n"]);
+    said.has([customer_of, kind, "  events: 2 new, 1 known, 2 refused\n"]);
     let said = done(atelier(&db, &["import", "--skip-bad", "--events", path(&events)])).await;
     assert!(said.ends_with("  events: 0 new, 3 known, 2 refused\n"), "{said}");
     let (.., bought) = store.customers().get_with_purchases(&customer.id).await.unwrap().unwrap();

@@ -4,9 +4,9 @@ use atelier::platform::db::Actor;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{assert_says, atelier, ended, printed, refused};
+use super::{atelier, ended, printed, refused};
 use crate::{
-    harness::{TestDatabase, apply, contract, on_sqlite},
+    harness::{Html, TestDatabase, apply, contract, on_sqlite},
     web::Guarded,
 };
 
@@ -47,7 +47,7 @@ async fn a_key_needs_a_label_and_known_scopes(db: TestDatabase) {
         (&["--label", " ", "--scope", "metrics"], 1, "atelier: --label: "),
         (&["--label", "Shop", "--scope", "metrics", "--days", "0"], 2, "1..=3650"),
     ] {
-        assert_says(&ended(atelier(&db, &[&["key", "create"], arguments].concat()), code).await, &[said]);
+        ended(atelier(&db, &[&["key", "create"], arguments].concat()), code).await.has([said]);
     }
     assert_eq!(db.open().await.api_keys().list().await.unwrap().len(), 0);
 }

@@ -10,9 +10,9 @@ use std::{
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 
-use super::{assert_says, atelier, done, file, fill, path, refused};
+use super::{atelier, done, file, fill, path, refused};
 use crate::{
-    harness::{TestDatabase, apply, contract, on_sqlite},
+    harness::{Html, TestDatabase, apply, contract, on_sqlite},
     web::{Service, models},
 };
 
@@ -31,7 +31,7 @@ async fn looks_are_imported_and_exported(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let looks = file(&folder, "lookbook.csv", CSV);
     let said = done(import(&db, &looks, &["--delimiter", ";"])).await;
-    assert_says(&said, &["looks: 2 new, 0 changed, 0 unchanged"]);
+    said.has(["looks: 2 new, 0 changed, 0 unchanged"]);
     for format in ["jsonl", "csv", "parquet"] {
         let back = tempfile::tempdir().unwrap();
         done(atelier(&db, &["export", path(back.path()), "--format", format])).await;
@@ -43,21 +43,21 @@ async fn looks_are_imported_and_exported(db: TestDatabase) {
             assert_eq!(first["when"], json!({"features": {"gender": ["female"]}}));
         }
         let again = done(atelier(&db, &["import", path(back.path())])).await;
-        assert_says(&again, &["looks: 0 new, 0 changed, 2 unchanged"]);
+        again.has(["looks: 0 new, 0 changed, 2 unchanged"]);
     }
     // A look that is too long stops all tables.
     let articles = file(&folder, "articles.csv", "id,type\na-1,coat\n");
     fs::write(&looks, format!("look,articles,note\nlong,a|b,{}\n", "x".repeat(1100))).unwrap();
     let flags = ["--articles", path(&articles), "--set", "limits.row_bytes=1024"];
-    assert_says(&refused(import(&db, &looks, &flags)).await, &["limits.row_bytes"]);
+    refused(import(&db, &looks, &flags)).await.has(["limits.row_bytes"]);
     assert_eq!(db.open().await.articles().count().await, Ok(0), "nothing is half imported");
     // All or none, unless bad looks are skipped.
     fs::write(&looks, "look,articles\nnew,a|b\nlonely,a\n").unwrap();
     let bad = "row 3: look \"lonely\": articles: a look has 2 to 12 articles, found 1";
-    assert_says(&refused(import(&db, &looks, &[])).await, &[bad]);
+    refused(import(&db, &looks, &[])).await.has([bad]);
     let store = db.open().await;
     assert_eq!(store.looks().list().await.unwrap().len(), 2, "nothing was imported");
-    assert_says(&done(import(&db, &looks, &["--skip-bad"])).await, &["looks: 1 new"]);
+    done(import(&db, &looks, &["--skip-bad"])).await.has(["looks: 1 new"]);
     let entries = store.audit().list(None, 9).await.unwrap();
     let imports = entries.iter().filter(|entry| entry.action == "look.import").count();
     assert_eq!(imports, 2, "what changed nothing has no entry");
@@ -109,7 +109,7 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
         done(command).await
     };
     let output = tempfile::tempdir().unwrap();
-    assert_says(&write(output.path(), &["--share", "0/2"]).await, &["of 5 articles"]);
+    write(output.path(), &["--share", "0/2"]).await.has(["of 5 articles"]);
     write(output.path(), &["--share", "1/2"]).await;
     assert!(write(output.path(), &[]).await.contains("already exists"));
     let mut by_article: BTreeMap<String, Vec<Value>> = BTreeMap::new();

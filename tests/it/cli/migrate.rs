@@ -1,5 +1,5 @@
-use super::{assert_says, atelier, done};
-use crate::harness::{Kind, TestDatabase, apply, contract};
+use super::{atelier, done};
+use crate::harness::{Html, Kind, TestDatabase, apply, contract};
 
 #[apply(contract)]
 async fn a_new_database_gets_its_tables(db: TestDatabase) {
@@ -9,7 +9,7 @@ async fn a_new_database_gets_its_tables(db: TestDatabase) {
         sqlx::raw_sql("drop schema public cascade; create schema public").execute(&mut raw).await.unwrap();
     }
     for _ in 0..2 {
-        assert_says(&done(atelier(&db, &["migrate"])).await, &[" has this version's tables"]);
+        done(atelier(&db, &["migrate"])).await.has([" has this version's tables"]);
         let mut raw = db.raw().await;
         let articles: i64 =
             sqlx::query_scalar("select count(*) from articles").fetch_one(&mut raw).await.unwrap();

@@ -90,13 +90,6 @@ pub async fn printed(command: Command) -> String {
     String::from_utf8(run_to(command, 0).await.stdout).unwrap()
 }
 
-#[track_caller]
-pub fn assert_says(said: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(said.contains(part), "{part:?} is not in: {said}");
-    }
-}
-
 pub fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }

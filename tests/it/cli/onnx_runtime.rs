@@ -14,10 +14,10 @@ use std::{
 use atelier::config::Cache;
 use atelier_engine::onnx_runtime::VERSION;
 
-use super::{assert_says, atelier, path, refused, serve::Served};
+use super::{atelier, path, refused, serve::Served};
 use crate::{
     harness::{
-        TestDatabase, apply, on_sqlite, tools,
+        Html, TestDatabase, apply, on_sqlite, tools,
         watched::{Watched, library},
     },
     web::{ONNX_RUNTIME, models},
@@ -36,7 +36,7 @@ async fn sends_and_stores_nothing_unasked(db: TestDatabase) {
     command.args(["--database", &db.url, "serve", "--address", "127.0.0.1:0", "--device", "cpu"]);
     command.args(["--models", path(&models())]).env_remove("DATABASE_URL");
     let served = Served::launch(command).await;
-    assert_says(&served.get("readyz").await, &["\"release\":\"demo\""]);
+    served.get("readyz").await.has(["\"release\":\"demo\""]);
     let process = served.id();
     served.stop().await;
     tokio::task::spawn_blocking(move || watched.assert_silent(process)).await.unwrap();
@@ -79,7 +79,7 @@ async fn pip_runs_no_module_from_elsewhere(db: TestDatabase) {
         command.current_dir(folder.path()).env("PYTHONPATH", folder.path());
         let said = refused(command).await;
         assert!(!folder.path().join("ran").exists(), "{module}.py of the working folder ran");
-        assert_says(&said, &["missing or damaged in the cache", "pip failed: "]);
+        said.has(["missing or damaged in the cache", "pip failed: "]);
         let request = requests.try_recv().expect("pip asks the index of its settings");
         assert!(request.starts_with("GET /shop/simple/onnxruntime/ "), "{request}");
     }
@@ -101,7 +101,7 @@ async fn a_damaged_library_is_not_loaded(db: TestDatabase) {
     command.current_dir(cache.path());
     let said = refused(command).await;
     let digest = format!("the file there is damaged: the SHA-256 of {} is ", damaged.display());
-    assert_says(&said, &[&digest, "missing or damaged in the cache", "pip failed: "]);
+    said.has([&digest, "missing or damaged in the cache", "pip failed: "]);
 }
 
 /// As a wheel and the package for Debian install it: nothing is fetched, and the demo's release is there.
@@ -126,7 +126,7 @@ async fn a_package_brings_library_and_release(_: TestDatabase) {
         command.env("XDG_DATA_HOME", &home).env("ATELIER__CACHE__FOLDER", home.join("cache"));
         command.env_remove("ORT_DYLIB_PATH").env_remove("DATABASE_URL");
         let served = Served::launch(command).await;
-        assert_says(&served.get("readyz").await, &["\"release\":\"demo\""]);
+        served.get("readyz").await.has(["\"release\":\"demo\""]);
         served.stop().await;
         assert!(!home.join("cache").exists(), "the library was fetched although the package has it");
     }

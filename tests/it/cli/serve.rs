@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    REQUIRE_KEY, assert_says, atelier, copy_demo, ended, file, fill, import_tables, path, refused, run,
-    serve, serve_demo, stderr,
+    REQUIRE_KEY, atelier, copy_demo, ended, file, fill, import_tables, path, refused, run, serve, serve_demo,
+    stderr,
 };
 use crate::{
     harness::{
-        Call, TestDatabase, apply, model_server::ModelServer, on_postgres, on_sqlite, tls::Tls, tools,
+        Call, Html, TestDatabase, apply, model_server::ModelServer, on_postgres, on_sqlite, tls::Tls, tools,
     },
     web::{
         ONNX_RUNTIME,
@@ -144,13 +144,10 @@ impl Served {
 #[apply(on_sqlite)]
 async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
     let served = Served::launch(serve(&db, &[])).await;
-    assert_says(&served.get("livez").await, &["alive"]);
-    assert_says(&served.welcome().await, &["Welcome, admin"]);
+    served.get("livez").await.has(["alive"]);
+    served.welcome().await.has(["Welcome, admin"]);
     // JSON without a terminal.
-    assert_says(
-        &served.stop().await,
-        &["in models, so no outfit can be completed", "\"message\":\"stopped\""],
-    );
+    served.stop().await.has(["in models, so no outfit can be completed", "\"message\":\"stopped\""]);
 }
 
 #[apply(on_sqlite)]
@@ -163,7 +160,7 @@ async fn is_not_ready_before_it_stops(db: TestDatabase) {
     assert_eq!(served.ask("livez").await, 200, "a load balancer still sends requests");
     // A second signal ends the wait.
     let log = served.stop().await;
-    assert_says(&log, &["told to stop: not ready any more, and stopping in 3600s"]);
+    log.has(["told to stop: not ready any more, and stopping in 3600s"]);
     assert!(!log.contains("\"level\":\"ERROR\""), "{log}");
 }
 
@@ -216,7 +213,7 @@ async fn what_cannot_be_served_leaves_the_database_empty(db: TestDatabase) {
     ] {
         let mut command = atelier(&db, &[&["serve"], arguments].concat());
         command.env("ATELIER__SERVER__ADDRESS", "127.0.0.1:0");
-        assert_says(&refused(command).await, &[said]);
+        refused(command).await.has([said]);
         let store = db.open().await;
         let counts = (store.articles().count().await, store.customers().count().await);
         assert_eq!(counts, (Ok(0), Ok(0)), "{arguments:?}");
@@ -252,7 +249,7 @@ async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
         }
         command.current_dir(std::env::temp_dir()).env("ATELIER__SERVER__ADDRESS", "127.0.0.1:0");
         command.env(variable, value);
-        assert_says(&refused(command).await, &[said]);
+        refused(command).await.has([said]);
     }
 }
 
@@ -270,7 +267,7 @@ async fn a_folder_that_cannot_be_used_is_said_once(db: TestDatabase) {
     ] {
         command.env_remove("ORT_DYLIB_PATH");
         let said = refused(command).await;
-        assert_says(&said, &[&format!("atelier: {setting}: ")]);
+        said.has([&format!("atelier: {setting}: ")]);
         for once in [&below, "os error"] {
             assert_eq!(said.matches(once).count(), 1, "{setting}: {said}");
         }
@@ -281,12 +278,9 @@ async fn a_folder_that_cannot_be_used_is_said_once(db: TestDatabase) {
 async fn a_release_for_another_catalogue_is_reported_at_the_start(db: TestDatabase) {
     import_tables(&db, 3).await;
     let served = Served::launch(serve_demo(&db, &[])).await;
-    assert_says(
-        &served.get("readyz").await,
-        &["\"both\":0,\"only_in_catalogue\":20,\"only_in_release\":1451"],
-    );
+    served.get("readyz").await.has(["\"both\":0,\"only_in_catalogue\":20,\"only_in_release\":1451"]);
     let said = "the live release has none of the catalogue's articles";
-    assert_says(&served.stop().await, &[said, "\"level\":\"ERROR\"", "\"only_in_catalogue\":20"]);
+    served.stop().await.has([said, "\"level\":\"ERROR\"", "\"only_in_catalogue\":20"]);
 }
 
 #[apply(on_sqlite)]
@@ -325,7 +319,7 @@ async fn a_device_that_is_missing_is_named_by_its_setting(db: TestDatabase) {
     ] {
         let flags = ["--models", path(&models), "--device", "cuda"];
         let said = refused(atelier(&db, &[verb, &flags].concat())).await;
-        assert_says(&said, &["atelier: engine.device (--device): "]);
+        said.has(["atelier: engine.device (--device): "]);
         assert_eq!(said.matches("ONNX Runtime rejects it on cuda").count(), 1, "{said}");
     }
 }
@@ -342,7 +336,7 @@ async fn flags_of_serve_before_a_verb_that_ignores_them_are_refused(db: TestData
         assert!(said.starts_with(&format!("error: only {readers} read {flag}\n")), "{said}");
     }
     let said = stderr(&run(atelier(&db, &["--address", "127.0.0.1:9", "check-health"])).await);
-    assert_says(&said, &["127.0.0.1:9 cannot be reached"]);
+    said.has(["127.0.0.1:9 cannot be reached"]);
 }
 
 /// Half a request delays a graceful stop; a second signal ends it.
@@ -354,7 +348,7 @@ async fn an_unfinished_request_does_not_prevent_a_stop(db: TestDatabase) {
     served.get("livez").await;
     served.signal("TERM");
     served.until_logged("stopping: running requests finish");
-    assert_says(&served.stop().await, &["stopped again: cancelling running requests"]);
+    served.stop().await.has(["stopped again: cancelling running requests"]);
 }
 
 #[apply(on_sqlite)]
@@ -366,7 +360,7 @@ async fn only_variables_of_atelier_must_be_utf8(db: TestDatabase) {
     ] {
         let mut command = atelier(&db, &["import", path(folder.path())]);
         command.env(variable, OsStr::from_bytes(b"\xff"));
-        assert_says(&refused(command).await, &[said]);
+        refused(command).await.has([said]);
     }
 }
 
@@ -382,7 +376,7 @@ async fn a_setting_that_requires_no_keys_warns(db: TestDatabase) {
         let served = Served::launch(command).await;
         assert!(served.url.starts_with("http://localhost:"), "a browser can open it: {}", served.url);
         assert_eq!((served.ask("articles").await, served.ask("livez").await), (status, 200), "{setting:?}");
-        assert_says(&served.stop().await, &[said]);
+        served.stop().await.has([said]);
     }
 }
 
@@ -403,7 +397,7 @@ async fn a_terminal_gets_text_logs(db: TestDatabase) {
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stdout).unwrap();
     let taken = format!("atelier: server.address (--address): cannot listen on {address}");
-    assert_says(&told, &["WARN", "RUST_LOG== is invalid", &taken]);
+    told.has(["WARN", "RUST_LOG== is invalid", &taken]);
     assert!(!told.contains("\"message\""), "text on a terminal: {told}");
 }
 
@@ -413,7 +407,7 @@ async fn a_model_server_needs_no_local_library(db: TestDatabase) {
     command.arg("--models").arg(models()).env("ORT_DYLIB_PATH", "/nowhere/libonnxruntime.so");
     let said = refused(command).await;
     let unreachable = "demo-none: http://127.0.0.1:9 cannot be reached";
-    assert_says(&said, &["atelier: engine.remote (--set engine.remote): ", unreachable]);
+    said.has(["atelier: engine.remote (--set engine.remote): ", unreachable]);
     assert!(!said.contains("nowhere"), "{said}");
 }
 
@@ -427,7 +421,7 @@ async fn a_model_server_behind_tls_gets_the_credentials(db: TestDatabase) {
     let mut command = serve(&db, &["--set", &remote]);
     command.arg("--models").arg(models()).env("SSL_CERT_FILE", tls.certificate());
     let service = Served::launch(command).await;
-    assert_says(&service.get("readyz").await, &["\"device\":\"remote\""]);
+    service.get("readyz").await.has(["\"device\":\"remote\""]);
     assert_eq!(server.authorization().as_deref(), Some("Basic bWU6aHVudGVyMg=="));
     let log = service.stop().await;
     assert!(!log.contains("hunter2") && !log.contains("bWU6"), "{log}");
@@ -436,7 +430,7 @@ async fn a_model_server_behind_tls_gets_the_credentials(db: TestDatabase) {
     let mut untrusting = serve(&db, &["--set", &remote]);
     untrusting.arg("--models").arg(models());
     let said = refused(untrusting).await;
-    assert_says(&said, &[&format!("TLS with https://localhost:{} failed: ", tls.port), "SSL_CERT_FILE"]);
+    said.has([&format!("TLS with https://localhost:{} failed: ", tls.port), "SSL_CERT_FILE"]);
     assert!(!said.contains("hunter2"), "{said}");
 }
 
@@ -446,9 +440,9 @@ async fn unused_url_parameters_are_not_logged(db: TestDatabase) {
     other.url.push_str(if db.url.contains('?') { "&" } else { "?" });
     other.url.push_str("api_key=hunter2&application_name=atelier");
     let served = Served::launch(serve(&other, &[])).await;
-    assert_says(&served.get("customers").await, &["items"]);
+    served.get("customers").await.has(["items"]);
     let log = served.stop().await;
-    assert_says(&log, &["\"left_out\":1"]);
+    log.has(["\"left_out\":1"]);
     assert!(!log.contains("hunter2") && !log.contains("api_key"), "{log}");
     for line in log.lines() {
         serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -477,7 +471,7 @@ async fn a_stop_releases_onnx_runtime(db: TestDatabase) {
     command.env("RUST_LOG", "atelier=debug");
     let served = Served::launch(command).await;
     assert_eq!(served.ask("readyz").await, 200);
-    assert_says(&served.stop().await, &["\"message\":\"ONNX Runtime is released\""]);
+    served.stop().await.has(["\"message\":\"ONNX Runtime is released\""]);
 }
 
 /// Its trial would go on for longer than an operator waits.
@@ -498,7 +492,7 @@ async fn a_stop_ends_a_trial_that_never_ends(db: TestDatabase) {
     let began = Instant::now();
     let log = served.stop().await;
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    assert_says(&log, &["cancelling requests that are still running"]);
+    log.has(["cancelling requests that are still running"]);
 }
 
 fn has_thread(process: u32, name: &str) -> bool {

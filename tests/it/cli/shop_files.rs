@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 use atelier_core::domain::{ArticleId, CustomerId, FeatureValue};
 use serde_json::{Value, json};
 
-use super::{assert_says, atelier, done, path, refused, run, stderr};
-use crate::harness::{TestDatabase, apply, on_sqlite};
+use super::{atelier, done, path, refused, run, stderr};
+use crate::harness::{Html, TestDatabase, apply, on_sqlite};
 
 fn german(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/german").join(name)
@@ -28,13 +28,10 @@ async fn a_german_shop_pastes_the_flags_that_a_refusal_proposes(db: TestDatabase
             ["--articles", path(&articles), "--customers", path(&customers), "--outfits", path(&outfits)];
         let import = |flags: &[&str]| atelier(&db, &[&["import"], &files[..], flags].concat());
         let said = refused(import(&[])).await;
-        assert_says(
-            &said,
-            &[
-                "kunden.csv: the header is not UTF-8 text, and customers need a column \"id\"",
-                "outfits need the columns \"customer\" and \"articles\", found",
-            ],
-        );
+        said.has([
+            "kunden.csv: the header is not UTF-8 text, and customers need a column \"id\"",
+            "outfits need the columns \"customer\" and \"articles\", found",
+        ]);
         let flags = proposed(&said);
         let expected = "--encoding windows-1252 --map articles.Art.-Nr.=id";
         assert!(articles.ends_with("artikel.txt") || flags.join(" ").starts_with(expected), "{flags:?}");
@@ -43,7 +40,7 @@ async fn a_german_shop_pastes_the_flags_that_a_refusal_proposes(db: TestDatabase
         let said = done(import(&[&flags[..], &own].concat())).await;
         let counts =
             if articles.ends_with("artikel.csv") { "16 new" } else { "0 new, 0 changed, 16 unchanged" };
-        assert_says(&said, &[&format!("articles: {counts}"), "feature \"gender\" has no value \"weiblich\""]);
+        said.has([&format!("articles: {counts}"), "feature \"gender\" has no value \"weiblich\""]);
         assert!(!said.contains("the schema has no feature"), "{said}");
     }
     let store = db.open().await;
@@ -88,11 +85,11 @@ async fn a_flag_that_does_not_fit_says_which_would(db: TestDatabase) {
         (["--delimiter", "semicolon"], "expected \",\", \";\", \"|\" or tab, found \"semicolon\""),
         (["--encoding", "klingon"], "expected utf-8, windows-1252, utf-16le or another name"),
     ] {
-        assert_says(&import(&flags).await, &[said]);
+        import(&flags).await.has([said]);
     }
     // What fits is imported, with a note.
     let said = import(&[]).await;
-    assert_says(&said, &["\"Preis\" may be the price; if so, add: --map articles.Preis=price\n", "1 new"]);
+    said.has(["\"Preis\" may be the price; if so, add: --map articles.Preis=price\n", "1 new"]);
     fs::write(&file, b"id,type,name\na,coat,M\nb,coat,\"M\xfctze\"\n").unwrap();
     let said = import(&[]).await;
     let reason = "line 3: cell 3 is not UTF-8 text; if the file is from Windows, read it with --encoding windows-1252\n";

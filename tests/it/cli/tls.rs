@@ -13,9 +13,9 @@ use futures_util::future::try_join_all;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::{assert_says, atelier, printed, refused, run, serve, serve::Served, stderr};
+use super::{atelier, printed, refused, run, serve, serve::Served, stderr};
 use crate::{
-    harness::{TestDatabase, apply, on_sqlite, tools},
+    harness::{Html, TestDatabase, apply, on_sqlite, tools},
     http2::{Caller, issue_certificate, take},
     web::until,
 };
@@ -88,7 +88,7 @@ async fn callers_that_trust_the_authority_are_served(db: TestDatabase) {
     issue_certificate(stranger.path());
     let stranger = stranger.path().join("ca.pem");
     let refused = secure.ask(stranger.to_str().unwrap(), "livez", &[]).await.unwrap_err();
-    assert_says(&refused, &["certificate"]);
+    refused.has(["certificate"]);
 
     // The health check trusts the service that it belongs to, under whatever name.
     let check = atelier(&db, &["--set", &format!("server.address={}", served.address()), "check-health"]);
@@ -128,7 +128,7 @@ async fn a_head_that_is_too_large_does_not_end_a_connection_of_http_2(db: TestDa
     let authority = secure.folder.path().join("ca.pem");
     let next = ["--next", "--silent", "--include", "--cacert", authority.to_str().unwrap()];
     let answers = secure.get("nowhere", &[&["--data-binary", &body, &post], &next[..]].concat()).await;
-    assert_says(&answers, &["HTTP/2 405", "HTTP/2 404"]);
+    answers.has(["HTTP/2 405", "HTTP/2 404"]);
     secure.served.stop().await;
 }
 
@@ -153,13 +153,13 @@ async fn a_person_signs_in_over_tls(db: TestDatabase) {
         let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect(&answer);
         assert!(cookie.starts_with("__Host-atelier_session="), "{cookie}");
         assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800; Secure"), "{cookie}");
-        assert_says(&answer, &["strict-transport-security: max-age=31536000"]);
+        answer.has(["strict-transport-security: max-age=31536000"]);
         let page = access().await;
         assert!(page.starts_with("HTTP/2 200 "), "{page}");
         let csrf =
             page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
         let out = send("sign-out", &format!("csrf={csrf}")).await;
-        assert_says(&out, &["set-cookie: __Host-atelier_session=; Path=/;"]);
+        out.has(["set-cookie: __Host-atelier_session=; Path=/;"]);
         assert!(access().await.starts_with("HTTP/2 303 "));
     }
     let Secure { served, folder } = secure;
@@ -252,7 +252,7 @@ async fn a_replaced_certificate_is_used_after_a_hangup(db: TestDatabase) {
     });
     ask("old.pem").await.unwrap_err();
     let said = "new connections use the certificate that was just read";
-    assert_says(&secure.served.stop().await, &[said]);
+    secure.served.stop().await.has([said]);
 }
 
 #[apply(on_sqlite)]
@@ -260,7 +260,7 @@ async fn without_a_certificate_a_hangup_changes_nothing(db: TestDatabase) {
     let served = Served::launch(serve(&db, &[])).await;
     served.signal("HUP");
     served.get("livez").await;
-    assert_says(&served.stop().await, &["SIGHUP reads the certificate again, and there is none"]);
+    served.stop().await.has(["SIGHUP reads the certificate again, and there is none"]);
 }
 
 #[apply(on_sqlite)]
@@ -283,7 +283,7 @@ async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
         let mut command = serve(&db, &[]);
         command.env("ATELIER__SERVER__CERTIFICATE", file(certificate));
         command.env("ATELIER__SERVER__KEY", file(key));
-        assert_says(&refused(command).await, &[expected]);
+        refused(command).await.has([expected]);
     }
 }
 

@@ -9,6 +9,8 @@ use reqwest::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::json;
+
 /// A request that is sent when it is awaited.
 #[must_use]
 pub struct Call(pub RequestBuilder);
@@ -143,21 +145,15 @@ pub fn pick(value: &Value, paths: &str) -> Value {
 
 /// What each item of a list has at this path.
 pub fn each(list: &Value, path: &str) -> Value {
-    let items = list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter();
-    items.map(|item| item.pointer(&format!("/{path}")).cloned().unwrap_or_default()).collect()
+    json::list(list)
+        .iter()
+        .map(|item| item.pointer(&format!("/{path}")).cloned().unwrap_or_default())
+        .collect()
 }
 
 /// The ids of the articles of suggestions, in their order.
 pub fn ids(suggestions: &Value) -> Vec<String> {
-    let found = suggestions.as_array().unwrap_or_else(|| panic!("no suggestions: {suggestions}"));
-    found.iter().map(|one| one["article"]["id"].as_str().unwrap().to_owned()).collect()
-}
-
-/// The object, with other members or more of them.
-pub fn merged(mut object: Value, more: &Value) -> Value {
-    let members = object.as_object_mut().expect("it is an object");
-    members.extend(more.as_object().expect("so is this").clone());
-    object
+    json::list(suggestions).iter().map(|one| json::text(&one["article"]["id"]).to_owned()).collect()
 }
 
 /// An answer has what is expected of it: each member of an object, where null is also one that is missing, and each
@@ -184,18 +180,4 @@ fn differs(found: &Value, expected: &Value) -> Option<String> {
         }
         _ => (found != expected).then(String::new),
     }
-}
-
-/// A page or file has all of these texts.
-#[track_caller]
-pub fn assert_shows(page: &str, texts: &[&str]) {
-    let missing: Vec<&&str> = texts.iter().filter(|text| !page.contains(**text)).collect();
-    assert!(missing.is_empty(), "{missing:?} in {page}");
-}
-
-/// A page or file has none of these texts.
-#[track_caller]
-pub fn assert_hides(page: &str, texts: &[&str]) {
-    let found: Vec<&&str> = texts.iter().filter(|text| page.contains(**text)).collect();
-    assert!(found.is_empty(), "{found:?} in {page}");
 }

@@ -46,7 +46,7 @@ pub use macro_rules_attribute::apply;
 use tokio::time::timeout;
 
 pub use self::{
-    client::{Answer, Call, assert_has, assert_hides, assert_shows, each, ids, merged, pick},
+    client::{Answer, Call, assert_has, each, ids, pick},
     database::{Kind, TestDatabase},
     html::{Html, assert_page},
     postgres::{is_watchdog, watch},

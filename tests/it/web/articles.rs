@@ -55,6 +55,8 @@ async fn an_invalid_article_is_refused_with_pointers(service: Service) {
         ("price", json!([12])),
         ("in_stock", json!("vielleicht")),
         ("in_stock", json!(3)),
+        ("stock", json!("plenty")),
+        ("stock", json!({"M": "three"})),
     ] {
         let mut body = json!({"type": "coat", name: wrong});
         let pointer = format!("/{name}");

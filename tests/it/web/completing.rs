@@ -161,7 +161,10 @@ async fn a_changed_profile_article_or_release_counts_at_once(db: TestDatabase) {
         assert_eq!(found.len(), left, "{change}");
     }
     service.ask_ok("/releases/next/activate", json!({})).await;
-    assert_eq!(boots(json!({})).await.len(), 26, "gender requires nothing");
+    let all = boots(json!({})).await;
+    assert_eq!(all.len(), 26, "gender requires nothing");
+    service.delete(format!("/articles/{}", all[0])).is(204).await;
+    assert_eq!(boots(json!({})).await, all[1..], "one is deleted");
 }
 
 /// Stores articles of the demo release with other attributes, all of one type.

@@ -5,7 +5,7 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Demo, Service, models};
-use crate::harness::{Call, TestDatabase, apply, assert_has, assert_hides, assert_shows, on_sqlite};
+use crate::harness::{Call, Html, TestDatabase, apply, assert_has, on_sqlite};
 
 /// A service whose shop sells two ponchos.
 async fn shop(db: &TestDatabase) -> Service {
@@ -45,10 +45,10 @@ async fn a_release_that_knows_under_half_of_the_catalogue_must_be_forced(db: Tes
         "atelier_suggestible_articles{method=\"gsu\"} 0\n",
         "atelier_suggestible_articles{method=\"match\"} 2\n",
     ];
-    assert_shows(&service.get("/metrics").await.text(), &metrics);
+    service.get("/metrics").await.text().has(metrics);
     let operations = service.signed_in(Role::Admin).await.page("/operations").await;
     let only_match = "catalogue’s articles</strong>, so only match can suggest them";
-    assert_shows(&operations, &[only_match, "<dt>articles only in the release</dt><dd>1,451</dd>"]);
+    operations.has([only_match, "<dt>articles only in the release</dt><dd>1,451</dd>"]);
 
     // A reload is an activation, too.
     service.put("/articles/a-00315", json!({"type": "blouse"})).is(201).await;
@@ -67,14 +67,14 @@ async fn the_page_asks_before_it_forces(db: TestDatabase) {
     let service = shop(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let page = "/operations/releases/demo";
-    assert_hides(&admin.page(page).await, &["name=\"force\""]);
+    admin.page(page).await.lacks(["name=\"force\""]);
     let refused = admin.post(page, &[("before", "")]).is(409).await.text();
     let expected = [
         "release demo has none of the catalogue&#39;s articles (2)",
         "<input type=\"hidden\" name=\"force\" value=\"true\">",
         "Activate demo anyway</button>",
     ];
-    assert_shows(&refused, &expected);
+    refused.has(expected);
     assert_eq!(service.json("/releases").await["active"], Value::Null);
     let done = admin.post(page, &[("before", ""), ("force", "true")]).is(303).await;
     assert_eq!(done.header("location"), "/operations/releases");

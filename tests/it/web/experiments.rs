@@ -7,7 +7,7 @@ use atelier_core::domain::{Customer, Role};
 use serde_json::{Value, json};
 
 use super::{Demo, Replicated, Service, feedback::suggested, rows};
-use crate::harness::{Call, apply, assert_has, assert_hides, assert_shows, contract, merged, on_sqlite};
+use crate::harness::{Call, Html, apply, assert_has, contract, json::with, on_sqlite};
 
 const AUTUMN: &str = "/experiments/autumn";
 
@@ -82,7 +82,7 @@ async fn customers_are_split_between_methods_until_one_is_shipped(Replicated(ser
     }
     assert!(seen.iter().all(|count| *count > 15), "{seen:?}");
     // No customer is in two.
-    let second = |share: u8| service.put("/experiments/winter", merged(running(), &json!({"share": share})));
+    let second = |share: u8| service.put("/experiments/winter", with(running(), json!({"share": share})));
     second(1).await.assert_problem(422, &["/share"]);
     service.change(json!({"share": 40})).is(200).await;
     second(60).is(201).await;
@@ -133,7 +133,7 @@ async fn an_arm_goes_without_some_rules_and_shipping_it_turns_them_off(Demo(serv
     let address = format!("/studio?customer={}&slot=a-00134&slot=&type=1:coat&if.age=34", seen[1][0]);
     let html = stylist.page(&address).await;
     assert!(html.contains("from ") || html.contains("unchanged"), "{html}");
-    assert_hides(&html, &["was excluded"]);
+    html.lacks(["was excluded"]);
     // Who is held out from all rules is in no experiment on rules.
     service.put("/holdout", json!({"share": 0.5})).is(200).await;
     let mut held_out = 0;
@@ -154,7 +154,7 @@ async fn an_arm_goes_without_some_rules_and_shipping_it_turns_them_off(Demo(serv
 
 #[apply(on_sqlite)]
 async fn an_invalid_experiment_is_refused_with_pointers(Demo(service): Demo) {
-    let arm = |name: &str, share: u8, more: Value| merged(json!({"name": name, "share": share}), &more);
+    let arm = |name: &str, share: u8, more: Value| with(json!({"name": name, "share": share}), &more);
     let plain = |name, share| arm(name, share, json!({}));
     for (more, pointer) in [
         (json!({"arms": []}), "/arms"),
@@ -177,7 +177,7 @@ async fn an_invalid_experiment_is_refused_with_pointers(Demo(service): Demo) {
             "/arms/1/without_rules",
         ),
     ] {
-        let refused = service.put(AUTUMN, merged(json!({"arms": arms()}), &more)).await;
+        let refused = service.put(AUTUMN, with(json!({"arms": arms()}), &more)).await;
         let problem = refused.json();
         assert_eq!((refused.status, &problem["errors"][0]["pointer"]), (422, &json!(pointer)), "{more}");
     }
@@ -234,7 +234,7 @@ async fn react(service: &Service, all: &[String]) {
             if number / 2 % 10 < accepts {
                 // Another program knows no customer; the suggestion's counts.
                 let accepted = happened(&ticket, "accepted", "a-7", customer);
-                feedback.push(merged(accepted, &json!({"customer": null})));
+                feedback.push(with(accepted, json!({"customer": null})));
             }
             if number % 2 == 1 && number < 10 && completion == 0 {
                 for kind in if number == 1 { &["bought", "returned"][..] } else { &["bought"] } {
@@ -323,7 +323,7 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
     assert_eq!(csv.lines().next(), Some(head));
     assert_eq!(csv.lines().count(), 301);
     assert_eq!(csv.lines().filter(|line| line.ends_with(",new,2,4,2,1,0,0,50")).count(), 4, "{csv}");
-    assert_hides(&csv, &[&all[0]]);
+    csv.lacks([&all[0]]);
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("customers.csv"), &csv).unwrap();
     let notebook: Value =
@@ -336,7 +336,7 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
     let ran = Command::new("python3").arg("-c").arg(script).current_dir(folder.path()).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let found = format!("new - today: accepted {value:.6} ({low:.6} to {high:.6})");
-    assert_shows(&String::from_utf8(ran.stdout).unwrap(), &[&found]);
+    String::from_utf8(ran.stdout).unwrap().has([&found]);
     let parquet = service.get(format!("{AUTUMN}/customers?format=parquet")).await;
     assert_eq!(parquet.header("content-type"), "application/vnd.apache.parquet");
     assert!(parquet.body.starts_with(b"PAR1"));
@@ -352,7 +352,7 @@ async fn figures_are_by_customer_and_decide(Demo(service): Demo) {
 
     let html = service.signed_in(Role::Analyst).await.page("/operations/experiments/autumn").await;
     let judged = "new wins: judged by accepted, it is better than today.";
-    assert_shows(&html, &[judged, "<td class=\"number when\">+0.297 ("]);
+    html.has([judged, "<td class=\"number when\">+0.297 ("]);
     service.get("/experiments/winter/figures").is(404).await;
 }
 
@@ -403,5 +403,5 @@ async fn an_arm_beyond_a_limit_stops_the_experiment(Demo(service): Demo) {
     let entries = service.store.audit().list(None, 1).await.unwrap();
     assert_eq!((entries[0].actor, &*entries[0].action), (Actor::Service, "experiment.put"));
     let html = service.signed_in(Role::Analyst).await.page("/operations/experiments/autumn").await;
-    assert_shows(&html, &["had no suggestion in arm new"]);
+    html.has(["had no suggestion in arm new"]);
 }

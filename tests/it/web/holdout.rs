@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Demo, Replicated, Service, rows};
 use crate::{
     cli::complete::Parts,
-    harness::{TestDatabase, apply, assert_has, assert_hides, assert_shows, ids, merged, on_sqlite},
+    harness::{Html, TestDatabase, apply, assert_has, ids, json::with, on_sqlite},
 };
 
 /// A stored customer without rules and one with them, while half of the customers have none.
@@ -88,7 +88,7 @@ async fn a_holdout_shows_what_a_rule_changes(Replicated(service, replica): Repli
             service.react(&ask(customer).await, kind).await;
         }
     }
-    for request in [merged(request(Some(&other)), &json!({"rules": false})), request(None)] {
+    for request in [with(request(Some(&other)), json!({"rules": false})), request(None)] {
         service.react(&service.ask_ok("/complete", request).await, "accepted").await;
     }
     let effect = service.json("/rules/gone/effect").await;
@@ -139,17 +139,17 @@ async fn a_merchandiser_sets_the_holdout_and_sees_what_rules_change(Demo(service
     let rule = json!({"effect": "boost", "factor": 2, "articles": {"types": ["coat"]}, "state": "active"});
     service.put("/rules/coats", rule).is(201).await;
     let browser = service.signed_in(Role::Merchandiser).await;
-    assert_hides(&browser.page("/merchandising").await, &["Last 30 days"]);
+    browser.page("/merchandising").await.lacks(["Last 30 days"]);
     let set = |percent| browser.post("/merchandising/holdout", &[("percent", percent)]);
     let refused = set("60").is(422).await.text();
-    assert_shows(&refused, &["a holdout is from 0 to 50 % of the customers, found 60 %"]);
+    refused.has(["a holdout is from 0 to 50 % of the customers, found 60 %"]);
     assert_eq!(set("50").is(303).await.header("location"), "/merchandising");
     let html = browser.page("/merchandising").await;
-    assert_shows(&html, &["Last 30 days", "id=\"percent\"", "value=\"50\""]);
+    html.has(["Last 30 days", "id=\"percent\"", "value=\"50\""]);
     let [held_out, other] = customers();
     for (customer, kind) in [(&held_out, "shown"), (&held_out, "accepted"), (&other, "accepted")] {
         service.react(&service.ask_ok("/complete", request(Some(customer))).await, kind).await;
     }
     let changes = ["100.0 % accepted, 50.0 % without: 50.0 points (", "1 suggestions, 2 without"];
-    assert_shows(&browser.page("/merchandising").await, &changes);
+    browser.page("/merchandising").await.has(changes);
 }

@@ -6,13 +6,13 @@ use atelier_core::{domain::Role, util::calendar};
 use serde_json::{Value, json};
 
 use super::{Demo, Replicated, Service, until};
-use crate::harness::{apply, assert_has, contract, ids, merged, on_sqlite};
+use crate::harness::{apply, assert_has, contract, ids, json::with, on_sqlite};
 
 /// A blouse, a coat, trousers and ballerinas.
 const ARTICLES: [&str; 4] = ["a-00134", "a-01243", "a-00568", "a-00259"];
 
 fn look(more: &Value) -> Value {
-    merged(json!({"title": "Autumn office", "articles": ARTICLES, "state": "published"}), more)
+    with(json!({"title": "Autumn office", "articles": ARTICLES, "state": "published"}), more)
 }
 
 impl Service {

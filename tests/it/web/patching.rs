@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::harness::{Call, TestDatabase, apply, assert_has, assert_shows, contract, on_sqlite};
+use crate::harness::{Call, Html, TestDatabase, apply, assert_has, contract, on_sqlite};
 
 const NDJSON: &str = "application/x-ndjson";
 
@@ -81,7 +81,7 @@ async fn what_a_patch_leaves_invalid_is_refused(service: Service) {
         (Method::POST, "/outfits", twice),
     ] {
         let refused = service.call(method, path).body("application/json", body).is(422).await;
-        assert_shows(&refused.text(), &["appears twice"]);
+        refused.text().has(["appears twice"]);
     }
     assert_eq!(service.json("/articles/a").await, json!({"id": "a", "type": "coat", "price": 79}));
     assert_eq!(service.json("/customers/c").await["features"], json!({"age": 28}));
@@ -129,7 +129,7 @@ async fn a_stream_of_patches_keeps_the_rest(service: Service) {
         "article \\\"b\\\" is already in line 4",
         "there is no article \\\"unknown\\\" in the catalogue, and without a type",
     ];
-    assert_shows(&brought["errors"].to_string(), &errors);
+    brought["errors"].to_string().has(errors);
     let kept = json!({"id": "a", "type": "coat", "colour": "red", "in_stock": false});
     assert_eq!(service.json("/articles/a").await, kept);
     assert_eq!(service.json("/articles/new").await["type"], "boot");
@@ -185,7 +185,7 @@ async fn only_the_expected_version_is_changed(service: Service) {
         for method in [M::PUT, M::PATCH, M::DELETE, M::GET] {
             let problem = send(method.clone(), "if-match", &stale).is(412).await.json();
             assert_eq!(problem["code"], "precondition-failed");
-            assert_shows(problem["detail"].as_str().unwrap(), &[&current]);
+            problem["detail"].as_str().unwrap().has([&current]);
             send(method.clone(), "if-match", "nonsense").is(422).await;
             // No version is the current one.
             send(method, "if-match", "").is(412).await;

@@ -21,6 +21,7 @@ async fn browsers_get_a_page(service: Service) {
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
     let html = answer.text();
     assert!(html.contains("<h1>There is nothing here</h1>"), "{html}");
+    assert!(html.contains("<a class=\"button\" href=\"/\" hx-boost=\"false\">Back to Studio</a>"), "{html}");
     assert!(!html.contains("<script>"), "{html}");
 }
 

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use super::{Demo, Service, models};
 use crate::{
     demo,
-    harness::{Call, TestDatabase, apply, assert_has, assert_shows, contract, on_sqlite},
+    harness::{Call, Html, TestDatabase, apply, assert_has, contract, on_sqlite},
 };
 
 #[apply(on_sqlite)]
@@ -92,7 +92,7 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
             activate(&service, "demo").is(200).await;
             let problem = activate(&service, "broken").is(409).await.json();
             assert_eq!(problem["code"], "release-refused");
-            assert_shows(&problem["detail"].to_string(), &["format 7, expected 1"]);
+            problem["detail"].to_string().has(["format 7, expected 1"]);
         }
         done.store(true, Ordering::Relaxed);
     };
@@ -100,7 +100,7 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
     assert!(one + two + three + four > 10);
     let releases = service.json("/releases").await;
     assert_has(&releases, json!({"releases": [{"name": "broken"}, {"name": "demo"}]}));
-    assert_shows(&releases["releases"][0]["refused"].to_string(), &["format 7"]);
+    releases["releases"][0]["refused"].to_string().has(["format 7"]);
     let next = live_release::activated(&service.store).await.unwrap();
     assert_eq!(next.as_deref(), Some("demo"), "the next start serves it");
 }

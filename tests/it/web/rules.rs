@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 use super::{Demo, Guarded, Replicated, Service, rows, until};
 use crate::{
     cli::complete::Parts,
-    harness::{
-        TestDatabase, apply, assert_has, assert_hides, assert_shows, contract, ids, merged, on_sqlite,
-    },
+    harness::{Html, TestDatabase, apply, assert_has, contract, ids, json::with, on_sqlite},
 };
 
 /// A blouse, trousers, shoes, and a blank.
@@ -26,13 +24,13 @@ fn request(k: usize) -> Value {
 
 /// With a customer, and a feature that is the outfit's.
 fn own_request() -> Value {
-    merged(request(3), &json!({"customer": "c-014871", "features": {"occasion": "office"}}))
+    with(request(3), json!({"customer": "c-014871", "features": {"occasion": "office"}}))
 }
 
 impl Service {
     /// Stores a rule, which is active unless it says otherwise.
     async fn rule(&self, name: &str, body: Value) -> Value {
-        let answer = self.put(format!("/rules/{name}"), merged(json!({"state": "active"}), &body)).await;
+        let answer = self.put(format!("/rules/{name}"), with(json!({"state": "active"}), &body)).await;
         assert!(answer.is_ok(), "{}: {}", answer.request, answer.text());
         answer.json()
     }
@@ -104,7 +102,7 @@ async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
         ("Up & away", json!({"effect": "boost", "factor": 1000, "articles": named(&plain[15..16])})),
         ("down", json!({"effect": "bury", "factor": 0.001, "articles": named(&plain[2..3])})),
         ("third", json!({"effect": "pin", "rank": 3, "articles": named(&plain[10..12])})),
-        ("draft", merged(exclude(json!({"price": {"min": 0}})), &json!({"state": "draft"}))),
+        ("draft", with(exclude(json!({"price": {"min": 0}})), json!({"state": "draft"}))),
     ] {
         service.rule(name, rule).await;
     }
@@ -126,11 +124,11 @@ async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
     // A batch answers the same; a request without rules as before.
     let batch = service.ask_ok("/complete/batch", json!({"items": [request(10)]})).await;
     assert_eq!(batch["items"][0]["blanks"][0]["suggestions"], found);
-    assert_eq!(service.suggested(&merged(request(20), &json!({"rules": false}))).await, before);
+    assert_eq!(service.suggested(&with(request(20), json!({"rules": false}))).await, before);
     // With nothing left, the answer says that rules are the reason.
     service.rule("all", exclude(json!({"price": {"min": 0}}))).await;
     let answer = service.ask_ok("/complete", request(5)).await;
-    assert_shows(&answer["warnings"][0].to_string(), &["without `rules` (the shop's rules)"]);
+    answer["warnings"][0].to_string().has(["without `rules` (the shop's rules)"]);
 }
 
 #[apply(on_sqlite)]
@@ -161,7 +159,7 @@ async fn a_rule_applies_to_the_requests_articles_and_times_that_it_names(Demo(se
         (json!({"articles": {"attributes": {"in_stock": ["True"]}, "numbers": {"price": {"min": 1}}}}), true),
         (json!({"articles": {"attributes": {"no such": ["x"]}}}), false),
     ] {
-        service.rule("one", merged(wide.clone(), &more)).await;
+        service.rule("one", with(wide.clone(), &more)).await;
         assert_eq!(!service.best(3).await.contains(&plain[0]), expected, "{more}");
     }
 }
@@ -197,7 +195,7 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
     patch(json!({"factor": 4})).header("if-match", &version).is(412).await;
     patch(json!({"effect": "pin"})).await.assert_problem(422, &["/factor", "/rank"]);
     let warned = exclude(json!({"types": ["coat"]}));
-    let warned = merged(warned, &json!({"state": "draft", "when": {"features": {"no": ["x"]}}}));
+    let warned = with(warned, json!({"state": "draft", "when": {"features": {"no": ["x"]}}}));
     let warned = service.rule("other", warned).await;
     assert_has(&warned, json!({"warnings": [{"code": "unknown-feature"}, {"code": "excluded"}]}));
     service.delete("/rules/coats").is(204).await;
@@ -232,7 +230,7 @@ async fn an_invalid_rule_is_refused_with_pointers(Demo(service): Demo) {
         (json!({"ends_at": "9999-12-31T23:59:59-05:00"}), "/ends_at"),
         (json!({"starts_at": "2026-01-02T00:00:00Z", "ends_at": "2026-01-01T00:00:00Z"}), "/ends_at"),
     ] {
-        let body = merged(exclude(json!({"new": true})), &more);
+        let body = with(exclude(json!({"new": true})), &more);
         service.put("/rules/wrong", body).await.assert_problem(422, &[pointer]);
     }
 }
@@ -259,7 +257,7 @@ async fn changes_of_different_fields_never_meet(Demo(service): Demo) {
 async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
     let plain = service.best(2).await;
     let rule = json!({"note": "Recalled", "state": "draft"});
-    service.rule("a b&c", merged(exclude(named(&plain[..1])), &rule)).await;
+    service.rule("a b&c", with(exclude(named(&plain[..1])), &rule)).await;
     let browser = service.signed_in(Role::Merchandiser).await;
     let click = async |fields: &[(&str, &str)]| {
         let answer = browser.post("/merchandising/state", fields).is(303).await;
@@ -269,7 +267,7 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
         assert_eq!(click(&[("name", "a b&c"), ("state", state)]).await, "/merchandising");
         assert_eq!(service.best(1).await, best);
         let shown = ["a b&#38;c", "Recalled", &format!("<td>{state}</td>")];
-        assert_shows(&browser.page("/merchandising").await, &shown);
+        browser.page("/merchandising").await.has(shown);
     }
     let entry = &service.log(1).await[0];
     assert_eq!((&*entry.action, &entry.details["after"]["state"]), ("rule.put", &json!("off")));
@@ -277,13 +275,13 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
     browser.post("/merchandising/state", &[("name", "gone"), ("state", "off")]).is(404).await;
     // What is to be said of a rule is shown before it counts, also if the form cannot write it.
     for (name, word) in [("nothing", "no such"), ("odd", "no|such")] {
-        service.rule(name, merged(exclude(json!({"types": [word]})), &json!({"state": "draft"}))).await;
+        service.rule(name, with(exclude(json!({"types": [word]})), json!({"state": "draft"}))).await;
         let state = async || service.json(format!("/rules/{name}")).await["state"].clone();
         let page = click(&[("name", name), ("state", "active")]).await;
         assert_eq!(page, format!("/merchandising/rule?name={name}&state=active"));
         assert_eq!(state().await, "draft");
         let html = browser.page(&page).await;
-        assert_shows(&html, &["check the spelling", "value=\"active\""]);
+        html.has(["check the spelling", "value=\"active\""]);
         assert_eq!(html.contains("cannot edit this rule's <code>articles.types</code>"), name == "odd");
         let warning = "none of the shop's articles meets `articles`; check the spelling";
         assert_eq!(click(&[("name", name), ("state", "active"), ("seen", warning)]).await, "/merchandising");
@@ -294,7 +292,7 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
 #[apply(contract)]
 async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     let plain = service.best(3).await;
-    service.suggested(&merged(own_request(), &json!({"customer": null}))).await;
+    service.suggested(&with(own_request(), json!({"customer": null}))).await;
     let sample = || format!("{:?}", service.releases.follower::<Sample>());
     // The sample takes one question in ten milliseconds.
     until!({
@@ -321,9 +319,9 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     let asked = "<dt>recent questions asked again</dt><dd>2</dd>";
     let contradiction = "rule &#34;first&#34; and this one contradict each other";
     let changed = "<dt>answers that change</dt><dd>1 (50 %)</dd>";
-    assert_shows(&html, &[&told, asked, changed, contradiction]);
+    html.has([&told, asked, changed, contradiction]);
     // Its contradictions are named before it is stored.
-    assert_shows(&post(200, &[("go", "store")]).await, &[contradiction]);
+    post(200, &[("go", "store")]).await.has([contradiction]);
     service.get("/rules/gone").is(404).await;
     let warning = "rule \"first\" and this one contradict each other: one excludes the other's articles";
     let seen = [("go", "store"), ("seen", warning)];
@@ -332,9 +330,9 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     assert_has(&stored, json!({"starts_at": "2026-01-01T10:00:00Z", "factor": null}));
     assert!(!service.best(3).await.contains(&plain[1]));
     // A new rule replaces none, and what is wrong is said by field.
-    assert_shows(&post(422, &seen).await, &["the rule was added"]);
+    post(422, &seen).await.has(["the rule was added"]);
     let html = post(422, &[("go", "store"), ("articles.price", "cheap")]).await;
-    assert_shows(&html, &["articles.price: expected limits such as 20 to 50"]);
+    html.has(["articles.price: expected limits such as 20 to 50"]);
     // An earlier version is seen, and its form leads back.
     let patch = |change| service.patch("/rules/gone", change).is(200);
     patch(json!({"state": "off", "note": "Later"})).await;
@@ -343,11 +341,11 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
         html.split_once("<a class=\"button small\" href=\"").expect("a link to an earlier version");
     let earlier = link.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
     let html = browser.page(&earlier).await;
-    assert_shows(&html, &["<option value=\"active\" selected>active</option>"]);
-    assert_hides(&html, &[">Later</textarea>"]);
+    html.has(["<option value=\"active\" selected>active</option>"]);
+    html.lacks([">Later</textarea>"]);
     // Erasing a customer covers the sample.
     service.delete("/customers/c-014871").is(204).await;
-    assert_hides(&sample(), &["c-014871"]);
+    sample().lacks(["c-014871"]);
     // The address leads back to the rule after its preview.
     let version = async || {
         let html = browser.page(own_page).await;
@@ -356,7 +354,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     };
     let old = version().await;
     let html = post(200, &[("go", "preview"), ("version", &old)]).await;
-    assert_shows(&html, &["action=\"/merchandising/rule?name=gone\""]);
+    html.has(["action=\"/merchandising/rule?name=gone\""]);
     // Deleting it, unless it was changed meanwhile.
     let delete =
         |version: &str| browser.post("/merchandising/rule/delete", &[("name", "gone"), ("version", version)]);
@@ -368,20 +366,20 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     // The list leads to its versions, and each can be stored again.
     let deleted = "This rule was deleted.";
     let list = browser.page("/merchandising").await;
-    assert_shows(&list, &["Deleted rules", "<li><a href=\"/merchandising/rule?name=gone\">gone</a>"]);
-    assert_shows(&browser.page(own_page).await, &[deleted, ">Once more</textarea>"]);
+    list.has(["Deleted rules", "<li><a href=\"/merchandising/rule?name=gone\">gone</a>"]);
+    browser.page(own_page).await.has([deleted, ">Once more</textarea>"]);
     let html = browser.page(&earlier).await;
-    assert_shows(&html, &[deleted]);
-    assert_hides(&html, &[">Once more</textarea>"]);
+    html.has([deleted]);
+    html.lacks([">Once more</textarea>"]);
     post(303, &seen).await;
-    assert_hides(&browser.page("/merchandising").await, &["Deleted rules"]);
-    assert_hides(&browser.page(own_page).await, &[deleted]);
+    browser.page("/merchandising").await.lacks(["Deleted rules"]);
+    browser.page(own_page).await.lacks([deleted]);
     browser.get("/merchandising/rule?name=never").is(404).await;
 }
 
 #[apply(on_sqlite)]
 async fn a_rule_is_tried_over_http(Demo(service): Demo) {
-    let request = merged(own_request(), &json!({"customer": null}));
+    let request = with(own_request(), json!({"customer": null}));
     let plain = ids(&service.suggested(&request).await);
     let body = exclude(named(&plain[1..2]));
     let tried = service.put("/rules/gone?dry_run=true&preview=true", &body).ok().await;
@@ -398,13 +396,13 @@ async fn a_rule_is_tried_over_http(Demo(service): Demo) {
 #[apply(on_sqlite)]
 async fn the_sample_has_no_features_of_a_person(Replicated(service, replica): Replicated) {
     let sample = || format!("{:?}", replica.releases.follower::<Sample>());
-    for told in [request(3), merged(request(3), &json!({"customer": "c-014871"}))] {
+    for told in [request(3), with(request(3), json!({"customer": "c-014871"}))] {
         replica.suggested(&told).await;
-        assert_hides(&sample(), &["female", "c-014871"]);
+        sample().lacks(["female", "c-014871"]);
     }
     // The occasion is the outfit's.
     replica.suggested(&own_request()).await;
-    assert_shows(&sample(), &["c-014871"]);
+    sample().has(["c-014871"]);
     // Another replica erases the customer.
     service.delete("/customers/c-014871").is(204).await;
     let browser = replica.signed_in(Role::Merchandiser).await;
@@ -423,27 +421,27 @@ async fn comparisons_and_the_picker_follow_the_rules(Demo(service): Demo) {
     let mut many: Vec<String> = (0..4999).map(|number| format!("x-{number}")).collect();
     many.push(plain[0].clone());
     service.rule("gone", exclude(named(&many))).await;
-    let mut compare = merged(request(3), &json!({"methods": ["match"]}));
+    let mut compare = with(request(3), json!({"methods": ["match"]}));
     compare.as_object_mut().unwrap().remove("method");
     let compared =
         async |body: &Value| ids(&service.ask_ok("/compare", body).await["columns"][0]["suggestions"]);
     let found = compared(&compare).await;
     assert_eq!(found, service.best(3).await);
     assert!(!found.contains(&plain[0]));
-    assert_eq!(compared(&merged(compare, &json!({"rules": false}))).await, plain);
+    assert_eq!(compared(&with(compare, json!({"rules": false}))).await, plain);
     let board = format!("/studio?slot=a-00134&slot=&slot=a-00568&slot=a-00259&pick=1&search={}", plain[0]);
     let stylist = service.signed_in(Role::Stylist).await;
     let hidden = "Articles match the words, but are hidden: 1 by the shop’s rules.";
-    assert_shows(&stylist.page(&board).await, &[hidden]);
+    stylist.page(&board).await.has([hidden]);
     service.patch("/rules/gone", json!({"state": "off"})).is(200).await;
-    assert_hides(&stylist.page(&board).await, &["more match the words", hidden]);
+    stylist.page(&board).await.lacks(["more match the words", hidden]);
 }
 
 #[apply(on_sqlite)]
 async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
     service.bring_in_demo().await;
     service.serve_demo().await;
-    let without = merged(request(1), &json!({"rules": false}));
+    let without = with(request(1), json!({"rules": false}));
     let mut compare = without.clone();
     for field in ["method", "k"] {
         compare.as_object_mut().unwrap().remove(field);
@@ -473,7 +471,7 @@ async fn rules_follow_the_catalogue_on_every_replica(Replicated(service, replica
     }
     // Also for what is only live in a request, and after the rule is off.
     service.rule("dear", exclude(json!({"price": {"min": 5000}}))).await;
-    let live = merged(request(2), &json!({"live": {&plain[0]: {"price": 6000}}}));
+    let live = with(request(2), json!({"live": {&plain[0]: {"price": 6000}}}));
     assert_eq!(ids(&service.suggested(&live).await), at(&plain, &[2, 3]));
     service.patch("/rules/sale", json!({"state": "off"})).is(200).await;
     service.delete("/rules/dear").is(204).await;
@@ -512,7 +510,7 @@ async fn pairs_and_quotas_move_suggestions_and_rules_hold_in_whole_outfits(Demo(
     // In whole outfits a rule may look at what earlier blanks get.
     let types = json!({"1": ["bag"], "2": ["coat", "trousers"], "3": ["hat", "boot", "sneaker", "heel"]});
     let whole = json!({"outfit": ["a-00134", null, null, null], "filters": {"types": types}, "sets": 8});
-    let whole = merged(request(3), &whole);
+    let whole = with(request(3), &whole);
     let sets_under = async |rule: Value| -> Vec<(f64, Vec<String>)> {
         service.rule("one", rule).await;
         let answer = service.ask_ok("/complete", &whole).await;
@@ -524,7 +522,7 @@ async fn pairs_and_quotas_move_suggestions_and_rules_hold_in_whole_outfits(Demo(
         sets.collect()
     };
     let no_shoes = exclude(json!({"types": ["boot", "sneaker"]}));
-    let sets = sets_under(merged(no_shoes, &json!({"when": {"outfit": {"types": ["bag"]}}}))).await;
+    let sets = sets_under(with(no_shoes, json!({"when": {"outfit": {"types": ["bag"]}}}))).await;
     assert_eq!(sets.len(), 8);
     for (_, kinds) in sets {
         assert!(kinds[0] == "bag" && (kinds[2] == "hat" || kinds[2] == "heel"), "{kinds:?}");
@@ -601,7 +599,7 @@ impl Drawn {
             ("pin", json!({"effect": "pin", "rank": rank, "articles": named(&pinned)})),
             ("quota", json!({"effect": "quota", "least": least, "articles": colour(&[quota])})),
         ] {
-            service.rule(name, merged(rule, &json!({"priority": chance.draw(3)}))).await;
+            service.rule(name, with(rule, json!({"priority": chance.draw(3)}))).await;
         }
         Self { excluded, apart, pinned, rank, quota, least }
     }
@@ -637,7 +635,7 @@ async fn rules_are_exact(Demo(service): Demo) {
         let factor = 1.5 + f64::from(u8::try_from(chance.draw(90)).unwrap());
         for (name, effect, factor) in [("up", "boost", factor), ("down", "bury", 0.2)] {
             let rule = json!({"effect": effect, "factor": factor, "articles": brand(BRANDS[chance.draw(4)])});
-            service.rule(name, merged(rule, &json!({"priority": chance.draw(3)}))).await;
+            service.rule(name, with(rule, json!({"priority": chance.draw(3)}))).await;
         }
         for _ in 0..4 {
             let k = 1 + chance.draw(12);
@@ -652,7 +650,7 @@ async fn rules_are_exact(Demo(service): Demo) {
             }
             let answer = service.ask_ok("/complete", &ask).await;
             // All that is admissible, in the model's order.
-            let all = merged(ask.clone(), &json!({"rules": false, "diversity": 0, "k": 250}));
+            let all = with(ask.clone(), json!({"rules": false, "diversity": 0, "k": 250}));
             let all = service.ask_ok("/complete", all).await;
             let context = format!("round {round}: {ask} {answer:#}");
             let blanks = |answer: &Value| answer["blanks"].as_array().unwrap().clone();

@@ -11,9 +11,7 @@ use super::{
     Demo, Replicated, Service, experiments::customers, models, operations::releases::two_releases,
     outfits::change_file, releases::copy,
 };
-use crate::harness::{
-    TestDatabase, apply, assert_has, assert_hides, assert_shows, contract, ids, merged, on_sqlite,
-};
+use crate::harness::{Html, TestDatabase, apply, assert_has, contract, ids, json::with, on_sqlite};
 
 const AUTUMN: &str = "/experiments/autumn";
 /// The arm, the release and the method that answer a customer of either arm.
@@ -94,13 +92,13 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
     assert!(second["memory_bytes"].as_u64().unwrap() > 10_000_000, "{second}");
     let admin = service.signed_in(Role::Admin).await;
     let list = admin.page("/operations/experiments").await;
-    assert_shows(&list, &["<option>less</option>"]);
-    assert_hides(&list, &["<option>demo</option>"]);
+    list.has(["<option>less</option>"]);
+    list.lacks(["<option>demo</option>"]);
     let form = [("name", "spring"), ("arm-0", "today"), ("arm-1", "new"), ("release-1", "less")];
     admin.post("/operations/experiments", &form).is(303).await;
     let memory = "less is loaded beside the live release when it starts, and takes about ";
     let html = admin.page("/operations/experiments/spring").await;
-    assert_shows(&html, &[memory, "the default method of less"]);
+    html.has([memory, "the default method of less"]);
     assert_eq!(service.answering(&all[0]).await, ["-", "demo", "match"]);
     assert_eq!(service.second_release().await, Value::Null);
 
@@ -118,7 +116,7 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
         "atelier_second_release_loaded{release=\"less\",experiment=\"autumn\"} 1\n",
         "atelier_workers{method=\"gsu\",release=\"less\"} 1\n",
     ];
-    assert_shows(&service.get("/metrics").await.text(), &metrics);
+    service.get("/metrics").await.text().has(metrics);
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for customer in &all {
         let found = service.answering(customer).await;
@@ -147,12 +145,12 @@ async fn a_second_release_answers_its_arm(db: TestDatabase) {
         assert_ne!(service.json(format!("/articles/a-00134/similar{query}")).await["items"], json!([]));
     }
     let own = json!({"outfit": ["a-00134", null], "customer": tenth});
-    let named = service.ask_ok("/complete", merged(own.clone(), &json!({"method": "gsu"}))).await;
+    let named = service.ask_ok("/complete", with(own.clone(), json!({"method": "gsu"}))).await;
     assert_eq!(named["release"], "demo", "a named method is the live release's");
-    let live = merged(own.clone(), &json!({"live": {"a-01243": {"in_stock": false}}}));
+    let live = with(own.clone(), json!({"live": {"a-01243": {"in_stock": false}}}));
     assert_eq!(service.ask_ok("/complete", live).await["release"], "less");
     let html = admin.page(format!("/studio?customer={tenth}&slot=a-00134&slot=")).await;
-    assert_shows(&html, &["less", "gsu"]);
+    html.has(["less", "gsu"]);
 
     // Feedback counts for the arm; the page showed eight.
     let answer = service.ask_ok("/complete", own).await;
@@ -175,14 +173,14 @@ async fn the_live_release_stays_until_the_second_one_is_shipped(db: TestDatabase
     for release in ["less", "demo"] {
         let refused = replica.send(format!("/releases/{release}/activate"), json!({})).is(409).await.json();
         assert_eq!(refused["code"], "conflict");
-        assert_shows(&refused["detail"].to_string(), &["the experiment autumn compares releases"]);
+        refused["detail"].to_string().has(["the experiment autumn compares releases"]);
     }
     service.patch(AUTUMN, json!({"share": 60})).is(200).await;
     let third = json!([{"name": "today", "share": 1}, {"name": "new", "release": "third", "share": 1}]);
-    let winter = merged(running(), &json!({"share": 40}));
-    let refused = service.put("/experiments/winter", merged(winter.clone(), &json!({"arms": third}))).await;
+    let winter = with(running(), json!({"share": 40}));
+    let refused = service.put("/experiments/winter", with(winter.clone(), json!({"arms": third}))).await;
     let problem = refused.assert_problem(422, &["/arms/1/release"]);
-    assert_shows(&problem["errors"][0]["detail"].to_string(), &["stop autumn first"]);
+    problem["errors"][0]["detail"].to_string().has(["stop autumn first"]);
     // Another experiment may compare the same two.
     service.put("/experiments/winter", winter).is(201).await;
     let shipping = json!({"state": "shipped", "winner": "new"});
@@ -281,7 +279,7 @@ async fn a_release_that_cannot_be_loaded_answers_nobody(db: TestDatabase) {
     let broken = alone.path().join("less");
     for reason in ["there is no release \\\"less\\\"", "format 7"] {
         let problem = replica.put(AUTUMN, running()).await.assert_problem(422, &["/arms/1/release"]);
-        assert_shows(&problem["errors"][0]["detail"].to_string(), &[reason]);
+        problem["errors"][0]["detail"].to_string().has([reason]);
         let entry = &replica.log(1).await[0];
         assert_eq!((&*entry.action, &*entry.subject), ("release.refused", "less"));
         if !broken.exists() {
@@ -292,7 +290,7 @@ async fn a_release_that_cannot_be_loaded_answers_nobody(db: TestDatabase) {
     replica.get(AUTUMN).is(404).await;
     let two =
         json!([{"name": "a", "release": "less", "share": 1}, {"name": "b", "release": "other", "share": 1}]);
-    let refused = service.put(AUTUMN, merged(running(), &json!({"arms": two}))).await;
+    let refused = service.put(AUTUMN, with(running(), json!({"arms": two}))).await;
     refused.assert_problem(422, &["/arms/1/release"]);
 
     // A replica that finds the experiment says so, and its customers get the live release, uncounted.
@@ -301,9 +299,9 @@ async fn a_release_that_cannot_be_loaded_answers_nobody(db: TestDatabase) {
     let missing = json!({"release": "less", "experiment": "autumn", "loaded": false});
     assert_eq!(replica.second_release().await, missing);
     let metric = "atelier_second_release_loaded{release=\"less\",experiment=\"autumn\"} 0\n";
-    assert_shows(&replica.get("/metrics").await.text(), &[metric]);
+    replica.get("/metrics").await.text().has([metric]);
     let figures = replica.json(format!("{AUTUMN}/figures")).await;
-    assert_shows(figures["second_release"]["reason"].as_str().unwrap(), &["format 7"]);
+    figures["second_release"]["reason"].as_str().unwrap().has(["format 7"]);
     // A replica that starts now loads both.
     let third = start_in(&db, &folder).await;
     third.releases.serve("demo").await.unwrap();

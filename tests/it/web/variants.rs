@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Demo, Service};
 use crate::{
     cli::{atelier, path, run, stderr},
-    harness::{Call, TestDatabase, apply, assert_has, assert_shows, contract, on_sqlite},
+    harness::{Call, Html, TestDatabase, apply, assert_has, contract, on_sqlite},
 };
 
 fn shirt() -> Value {
@@ -140,7 +140,7 @@ async fn a_mirrored_feed_may_move_variants(db: TestDatabase) {
         stderr(&output)
     };
     import("navy").await;
-    assert_shows(&import("dark navy").await, &["articles: 1 new, 0 changed, 4 unchanged, 1 retired"]);
+    import("dark navy").await.has(["articles: 1 new, 0 changed, 4 unchanged, 1 retired"]);
     let service = Service::start(&db).await;
     assert_eq!(service.json("/articles/TSH-M").await["id"], "TSH-dark-navy");
     service.get("/articles/TSH-navy").is(404).await;

@@ -219,9 +219,11 @@ mod tests {
     use crate::world::lexicon::Style::{Casual, Classic, Preppy, Street};
 
     fn classes() -> impl Iterator<Item = Class> {
-        let styles = |colour| Style::ALL.iter().map(move |&style| (colour, style));
-        let pairs = Colour::ALL.iter().flat_map(move |&colour| styles(colour));
-        pairs.flat_map(|(colour, style)| [false, true].map(|bold| Class::new(colour, style, bold)))
+        Colour::ALL.iter().flat_map(|colour| {
+            Style::ALL
+                .iter()
+                .flat_map(move |style| [false, true].map(move |bold| Class::new(*colour, *style, bold)))
+        })
     }
 
     #[test]
@@ -232,6 +234,23 @@ mod tests {
                 let there = harmony.factor(Closeness::Plain, a, b);
                 assert!((there - harmony.factor(Closeness::Plain, b, a)).abs() < 1e-15);
                 assert!((there - harmony.factors_with(Closeness::Plain, a)[b.index()]).abs() < 1e-15);
+            }
+        }
+    }
+
+    #[test]
+    fn spread_is_the_sum_over_all_classes() {
+        let harmony = Harmony::new();
+        let mut weights = [0.0; Class::COUNT];
+        for (class, weight) in weights.iter_mut().enumerate() {
+            *weight = f64::from(u32::try_from(class * 37 % 101).unwrap()) / 50.0;
+        }
+        for closeness in Closeness::ALL {
+            let spread = harmony.spread(closeness, &weights);
+            for b in classes() {
+                let plain: f64 =
+                    classes().map(|a| weights[a.index()] * harmony.factor(closeness, a, b)).sum();
+                assert!((spread[b.index()] / plain - 1.0).abs() < 1e-12);
             }
         }
     }

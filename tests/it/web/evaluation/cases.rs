@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::text;
 use crate::{
-    harness::{apply, assert_hides, assert_shows, on_sqlite},
+    harness::{Html, apply, on_sqlite},
     web::{Analyst, models, rows},
 };
 
@@ -59,18 +59,18 @@ async fn cases_start_with_the_largest_difference(Analyst(_service, analyst): Ana
     let count = format!("{},{:03} cases", all.len() / 1000, all.len() % 1000);
     let first = ranks.cases_by_difference(VERSUS, known)[0].row;
     let rank = |method: Method| format!("{method} rank {}", ranks.answer(method, first).unwrap().0);
-    assert_shows(&text(&html), &[&count, &rank(Method::Gsu), &rank(Method::None)]);
+    text(&html).has([&count, &rank(Method::Gsu), &rank(Method::None)]);
 
     // The link works, and the page marks the true article.
     let opened = analyst.page(all[0].replace("&#38;", "&")).await;
-    assert_shows(&opened, &[ranks.case(first).truth().as_str()]);
+    opened.has([ranks.case(first).truth().as_str()]);
     // The second page continues after the first, and past the last one is the last one.
     assert_eq!(links(&analyst.page(format!("{CASES}&page=2")).await), all[12..24]);
     let past = links(&analyst.page(format!("{CASES}&page=9999")).await);
     assert!(!past.is_empty() && all.ends_with(&past), "{past:?}");
     let customers = analyst.page(format!("{CUSTOMERS}&page=9999")).await;
-    assert_shows(&customers, &["rel=\"prev\""]);
-    assert_hides(&customers, &["No customers match"]);
+    customers.has(["rel=\"prev\""]);
+    customers.lacks(["No customers match"]);
 }
 
 #[apply(on_sqlite)]
@@ -94,10 +94,10 @@ async fn cases_can_be_filtered_and_reversed(Analyst(_service, analyst): Analyst)
     }
     // The whole evaluation: customers who are not in the database are listed without a link.
     let html = analyst.page(format!("{CASES}&known=no")).await;
-    assert_shows(&text(&html), &["9,579 cases"]);
+    text(&html).has(["9,579 cases"]);
     let strangers = html.matches("this customer is not in this database").count();
     assert!(strangers > 0 && strangers + links(&html).len() == 12, "{html}");
-    assert_shows(&analyst.page(format!("{CASES}&customer=c-nobody")).await, &["No cases match"]);
+    analyst.page(format!("{CASES}&customer=c-nobody")).await.has(["No cases match"]);
 }
 
 #[apply(on_sqlite)]
@@ -106,7 +106,7 @@ async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, ana
     let all =
         ranks.customers_by_difference(VERSUS, Selection { among: Some(&known), ..Selection::default() });
     let html = analyst.page(CUSTOMERS).await;
-    assert_shows(&text(&html), &[&format!("{} customers", all.len())]);
+    text(&html).has([&format!("{} customers", all.len())]);
     let row = html.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
     let (first, customer) = (all[0], all[0].customer);
     let cells = [
@@ -115,7 +115,7 @@ async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, ana
         format!("{:.3}</td>", first.difference),
         format!("customer={customer}&#38;known=yes"),
     ];
-    assert_shows(row, &cells.each_ref().map(String::as_str));
+    row.has(cells.each_ref().map(String::as_str));
 }
 
 #[apply(on_sqlite)]
@@ -144,7 +144,7 @@ async fn the_name_of_a_customer_leads(Analyst(service, analyst): Analyst) {
         ),
         (&format!("/studio/customers/{id}"), &["<h1>Profile of Jana Müller</h1>"]),
     ] {
-        assert_shows(&analyst.page(page).await, texts);
+        analyst.page(page).await.has(texts);
     }
 }
 
@@ -188,10 +188,10 @@ async fn cases_show_more_than_two_methods(Analyst(_service, analyst): Analyst) {
     let (_, case) = html.split_once("<ol class=\"cases\">").unwrap();
     let (case, _) = case.split_once("</li>").unwrap();
     let rows = ["gsu", "none", "np", "match"].map(|method| format!("<th scope=\"row\">{method}</th>"));
-    assert_shows(case, &rows.each_ref().map(String::as_str));
+    case.has(rows.each_ref().map(String::as_str));
     assert_eq!(case.matches("<tr class=\"best\">").count(), 1, "{case}");
     // The next page has them.
-    assert_shows(&html.replace("&amp;", "&#38;"), &["also=np&#38;also=match"]);
+    html.replace("&amp;", "&#38;").has(["also=np&#38;also=match"]);
 
     let csv = analyst.get(format!("/evaluation/cases.csv?{query}")).await.text();
     let mut lines = csv.lines();

@@ -14,7 +14,7 @@ use atelier_engine::{
 use serde_json::{Value, json};
 
 use super::{Analyst, Demo, models};
-use crate::harness::{apply, assert_hides, assert_shows, on_sqlite};
+use crate::harness::{Html, apply, on_sqlite};
 
 fn evaluation() -> Value {
     serde_json::from_slice(&fs::read(models().join("demo/evaluation.json")).unwrap()).unwrap()
@@ -46,18 +46,18 @@ async fn the_question_with_a_known_type_comes_first(Analyst(service, analyst): A
     let html = analyst.page("/evaluation").await;
     let (known, rest) = html.split_once("id=\"table-1\"").expect("Table 1 follows");
     let gsu = "gsu</dt><dd>As gs, and the state changes from block to block.</dd>";
-    assert_shows(rest, &["id=\"recall\"", gsu]);
+    rest.has(["id=\"recall\"", gsu]);
     let said = [
         "match is the default method. It puts the missing article first in 51.58 % of the slots, and among the first five in 88.28 %.",
         "No other method or baseline comes close.",
         "When the type is not known, no other method beats it",
     ];
-    assert_shows(&text(known), &said);
-    assert_hides(&text(known), &["Not clearly apart", "independent"]);
+    text(known).has(said);
+    text(known).lacks(["Not clearly apart", "independent"]);
     let best = known.split("<tr>").find(|row| row.contains("<th scope=\"row\">")).unwrap();
     let default = "match <span class=\"chip\" aria-current=\"true\">default</span></th>";
-    assert_shows(best, &[default, ">51.58 <small>± 0.5"]);
-    assert_shows(&line(known, "co-occurrence"), &[">34.88 "]);
+    best.has([default, ">51.58 <small>± 0.5"]);
+    line(known, "co-occurrence").has([">34.88 "]);
 
     service.put("/routing", json!({"default_method": "none"})).is(200).await;
     let html = analyst.page("/evaluation").await;
@@ -67,10 +67,10 @@ async fn the_question_with_a_known_type_comes_first(Analyst(service, analyst): A
         "Not clearly apart: universal, latent, latent-universal, co-occurrence. By recall@1, as if",
         "When the type is not known, these methods beat it (recall@1): c, np, gs, gsu,",
     ];
-    assert_shows(&text(&html), &said);
+    text(&html).has(said);
     // What the curves say when they are pointed at.
     let tips: Vec<&str> = html.split("class=\"tip\"").skip(1).collect();
-    assert_shows(&tips.concat(), &[">gsu at 1: +3.94 (+3.", ">gsu: 19.3 % at 1</text>"]);
+    tips.concat().has([">gsu at 1: +3.94 (+3.", ">gsu: 19.3 % at 1</text>"]);
 }
 
 /// The cells of a line of CSV.
@@ -120,7 +120,7 @@ async fn tables_can_be_downloaded(Analyst(_service, analyst): Analyst) {
 async fn figures_come_from_the_release(Analyst(_service, analyst): Analyst) {
     let html = analyst.page("/evaluation").await;
     assert!(html.len() < 100_000, "{} bytes", html.len());
-    assert_hides(&html, &["style=", "<style"]);
+    html.lacks(["style=", "<style"]);
     let (_, html) = html.split_once("id=\"table-1\"").unwrap();
     let evaluation = evaluation();
     let methods = evaluation["comparison"]["methods"].as_array().unwrap();
@@ -137,16 +137,16 @@ async fn figures_come_from_the_release(Analyst(_service, analyst): Analyst) {
             format!(">{:.3}", mean("mrr")),
             format!("± {:.3}", error.as_f64().unwrap()),
         ];
-        assert_shows(&line(html, name), &expected.each_ref().map(String::as_str));
+        line(html, name).has(expected.each_ref().map(String::as_str));
     }
     for baseline in ["popularity", "popularity, told the type", "co-occurrence"] {
-        assert_shows(html, &[&format!("<th scope=\"row\">{baseline}</th>")]);
+        html.has([&format!("<th scope=\"row\">{baseline}</th>")]);
     }
     // The paper's row is the best of its columns; ours is another method.
-    assert_shows(&line(html, "gsu"), &["best\">4.746<span"]);
-    assert_shows(&line(html, "match"), &["best\">3.040<span"]);
-    assert_shows(&line(html, "none"), &["546,432"]);
-    assert_hides(&line(html, "none"), &["best"]);
+    line(html, "gsu").has(["best\">4.746<span"]);
+    line(html, "match").has(["best\">3.040<span"]);
+    line(html, "none").has(["546,432"]);
+    line(html, "none").lacks(["best"]);
     // Differences in both directions, and one that is zero.
     let said = [
         "match has the lowest cross-entropy, 3.040; none, which ignores the customer, has 4.123: a difference of −1.083",
@@ -158,12 +158,12 @@ async fn figures_come_from_the_release(Analyst(_service, analyst): Analyst) {
         "▼ +0.225 worse +0.203 to +0.248 p &#60; 0.001",
         "≈ −0.005 no significant difference −0.020 to +0.010 p = 0.511",
     ];
-    assert_shows(&text(html), &said);
+    text(html).has(said);
 
     let chosen = analyst.page("/evaluation?method=np&method=latent&metric=recall_at_5").await;
-    assert_shows(&text(&chosen), &["Differences in recall@5"]);
-    assert_shows(&chosen, &["Calibration of np"]);
-    assert_hides(&chosen, &["Calibration of gsu"]);
+    text(&chosen).has(["Differences in recall@5"]);
+    chosen.has(["Calibration of np"]);
+    chosen.lacks(["Calibration of gsu"]);
 }
 
 #[apply(on_sqlite)]
@@ -173,12 +173,12 @@ async fn curves_and_segments_have_their_numbers(Analyst(_service, analyst): Anal
     let table = html.split("<caption class=\"visually-hidden\">Recall at k").nth(1).unwrap();
     for figure in ["recall_at_1", "recall_at_5", "recall_at_250"] {
         let recall = 100.0 * gsu["summary"][figure]["mean"].as_f64().unwrap();
-        assert_shows(&line(table, "gsu"), &[&format!("<td class=\"number\">{recall:.2}</td>")]);
+        line(table, "gsu").has([&format!("<td class=\"number\">{recall:.2}</td>")]);
     }
     let percent = |name: &str| 100.0 * gsu["calibration"]["bins"][9][name].as_f64().unwrap();
-    assert_shows(&html, &[&format!("{:.1} → {:.1}", percent("confidence"), percent("accuracy"))]);
+    html.has([&format!("{:.1} → {:.1}", percent("confidence"), percent("accuracy"))]);
 
-    assert_shows(&analyst.page("/evaluation/segments?by=&metric=").await, &["customer seen in training"]);
+    analyst.page("/evaluation/segments?by=&metric=").await.has(["customer seen in training"]);
     let page = analyst.page("/evaluation/segments?by=gender&metric=recall_at_1&method=np").await;
     let figures = Figures::from_release(&Release::open(&models().join("demo")).unwrap()).unwrap();
     let segments = &figures.evaluation_of(Method::Np).unwrap().segments;
@@ -186,10 +186,10 @@ async fn curves_and_segments_have_their_numbers(Analyst(_service, analyst): Anal
     let figure = female.summary.scores.recall_at_1;
     let (mean, error) = (100.0 * figure.mean, 100.0 * figure.standard_error.unwrap());
     let written = format!("<td class=\"number\">{mean:.2} ± {error:.2}</td>");
-    assert_shows(&line(&page, "female"), &[&written, ">5,628<"]);
+    line(&page, "female").has([&written, ">5,628<"]);
     // A small group is marked.
-    assert_shows(&text(&page), &["261 slots, few"]);
-    assert_shows(&page, &["<svg class=\"chart whiskers\"", "Recall@1 by gender"]);
+    text(&page).has(["261 slots, few"]);
+    page.has(["<svg class=\"chart whiskers\"", "Recall@1 by gender"]);
 
     // Even the largest page loads at once.
     let all: Vec<String> = Method::ALL.iter().map(|method| format!("&method={method}")).collect();
@@ -218,7 +218,7 @@ async fn invalid_queries_are_refused(Analyst(_service, analyst): Analyst) {
         ("/evaluation/table.csv?of=segments&by=weather", "no segments by"),
         ("/evaluation/results.csv?data=mars", "there is no world"),
     ] {
-        assert_shows(&analyst.get(path).is(422).await.text(), &["<h1>", says]);
+        analyst.get(path).is(422).await.text().has(["<h1>", says]);
     }
     // Mails and advertisements add parameters to links.
     for path in ["/evaluation", "/evaluation/cases", "/evaluation/segments", "/evaluation/customers"] {
@@ -233,7 +233,7 @@ async fn only_analysts_see_it(Demo(service): Demo) {
     for page in ["", "segments", "cases", "customers", "results"].into_iter().chain(files) {
         let path = format!("/evaluation/{page}");
         let path = path.trim_end_matches('/');
-        assert_shows(&stylist.get(path).is(403).await.text(), &["requires the role analyst"]);
+        stylist.get(path).is(403).await.text().has(["requires the role analyst"]);
         let outside = service.get(path).is(303).await;
         assert!(outside.header("location").starts_with("/sign-in?next=%2Fevaluation"), "{outside:?}");
     }
@@ -257,12 +257,12 @@ async fn published_results_are_shown(Demo(service): Demo) {
             let with = if method["attributes"] == true && name != "match" { " + attributes" } else { "" };
             let line = line(section, &format!("{name}{with}"));
             let recall = 100.0 * method["recall_at_1"]["mean"].as_f64().unwrap();
-            assert_shows(&line, &[&format!(">{recall:.2}")]);
+            line.has([&format!(">{recall:.2}")]);
             if let Some(error) = method["cross_entropy"]["standard_error"].as_f64() {
-                assert_shows(&line, &[&format!("± {error:.3}")]);
+                line.has([&format!("± {error:.3}")]);
             }
         }
         let known = table["bounds"]["known"]["cross_entropy"]["mean"].as_f64().unwrap();
-        assert_shows(&line(section, "oracle, customer known"), &[&format!(">{known:.3}")]);
+        line(section, "oracle, customer known").has([&format!(">{known:.3}")]);
     }
 }

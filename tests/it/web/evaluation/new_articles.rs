@@ -12,7 +12,7 @@ use super::{
     line, text,
 };
 use crate::{
-    harness::{TestDatabase, apply, assert_hides, assert_shows, on_sqlite},
+    harness::{Html, TestDatabase, apply, on_sqlite},
     web::Service,
 };
 
@@ -60,14 +60,14 @@ async fn new_articles_have_a_table(db: TestDatabase) {
         "In 1,234 slots, 10.4 % of all, the missing article is in no training outfit",
         "cannot suggest new ones: none, c, np, gs, latent,",
     ];
-    assert_shows(&text(section), &expected);
+    text(section).has(expected);
     let gsu = "1.23 4.56 314.2 5.432 1.23 4.56 9.3 5.432 9.3 %";
-    assert_shows(&text(&line(section, "gsu")), &[gsu]);
+    text(&line(section, "gsu")).has([gsu]);
     let baseline = "type 1.23 4.56 314.2 5.432 1.23 4.56 9.3 5.432";
-    assert_shows(&text(&line(section, "popularity, told the type")), &[baseline]);
+    text(&line(section, "popularity, told the type")).has([baseline]);
 
     // Most releases have none.
     let html = evaluation_page(&db, &folder(|_| {})).await;
-    assert_hides(&html, &["new-articles"]);
-    assert_shows(&html, &["Table 1"]);
+    html.lacks(["new-articles"]);
+    html.has(["Table 1"]);
 }

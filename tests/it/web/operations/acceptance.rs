@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::row;
 use crate::{
-    harness::{apply, assert_has, assert_shows, contract, merged, on_sqlite},
+    harness::{Html, apply, assert_has, contract, json::with, on_sqlite},
     web::{Analyst, Service},
 };
 
@@ -16,7 +16,7 @@ pub async fn with_feedback(service: &Service) -> String {
     let ask = async |kind: &str, more: Value| {
         let filters = json!({"types": {"1": [kind]}});
         let request = json!({"outfit": ["a-00134", null], "filters": filters});
-        service.ask_ok("/complete", merged(request, &more)).await
+        service.ask_ok("/complete", with(request, &more)).await
     };
     let coats = ask("coat", json!({"customer": "c-014871", "k": 4})).await;
     let event = |answer: &Value, kind: &str, place: usize| {
@@ -38,7 +38,7 @@ pub async fn with_feedback(service: &Service) -> String {
 async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst): Analyst) {
     let page = async |query: &str| analyst.page(format!("/operations/acceptance?{query}")).await;
     let figures = async |query: &str| service.json(format!("/feedback/acceptance?{query}")).await;
-    assert_shows(&page("").await, &["No suggestions were shown in the last 30 days"]);
+    page("").await.has(["No suggestions were shown in the last 30 days"]);
     let arm = with_feedback(&service).await;
     let (_, method) = arm.split_once('/').unwrap();
     // Wilson's interval for one of four.
@@ -55,7 +55,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
             assert_eq!(row(&html, &format!("<th scope=\"row\">{value}</th>"))[..5], figures, "{by}");
         }
         let pointed_at = format!("{first}: 25.0 % (4.6 to 69.9)</text>");
-        assert_shows(&html, &["<svg class=\"chart whiskers\"", &pointed_at]);
+        html.has(["<svg class=\"chart whiskers\"", &pointed_at]);
         let csv = analyst.get(format!("/operations/acceptance.csv?by={by}&days=7")).await;
         let file = format!("attachment; filename=\"acceptance-{by}-7-days.csv\"");
         assert_eq!(csv.header("content-disposition"), file);
@@ -69,7 +69,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
         assert_has(&json["total"], json!({"shown": 5, "accepted": 1}));
     }
     let html = page("").await;
-    assert_shows(&html, &["<svg class=\"chart lines\"", "class=\"band\""]);
+    html.has(["<svg class=\"chart lines\"", "class=\"band\""]);
     assert_eq!(row(&html, "<tfoot><tr><th scope=\"row\">all</th>")[1..3], ["5", "1"]);
     let known = figures("by=articles").await;
     let items = known["items"].as_array().unwrap();
@@ -90,7 +90,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
             assert_has(&figures(&query).await["total"], total);
             let html = page(&query).await;
             if shown == 0 {
-                assert_shows(&html, &["No suggestions match"]);
+                html.has(["No suggestions match"]);
                 continue;
             }
             let all = row(&html, "<tfoot><tr><th scope=\"row\">all</th>");
@@ -104,7 +104,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
     }
     let chosen =
         ["<option value=\"coat\" selected>coat</option>", "<option value=\"1\" selected>piece 2</option>"];
-    assert_shows(&page("type=coat&slot=1").await, &chosen);
+    page("type=coat&slot=1").await.has(chosen);
 
     service.delete("/customers/c-014871").is(204).await;
     let erased = json!({"items": [{"value": "unknown customer", "shown": 5}]});
@@ -121,10 +121,10 @@ async fn invalid_periods_and_features_are_refused(Analyst(service, analyst): Ana
         ("days=x", "cannot read &#34;x&#34; as its days"),
     ] {
         for path in ["/operations/acceptance", "/operations/acceptance.csv"] {
-            assert_shows(&analyst.get(format!("{path}?{query}")).is(422).await.text(), &[said]);
+            analyst.get(format!("{path}?{query}")).is(422).await.text().has([said]);
         }
     }
     analyst.get("/operations/acceptance?days=7&yclid=1&colour=red").is(200).await;
     let answer = service.get("/feedback/acceptance?by=day&days=0").is(422).await;
-    assert_shows(&answer.text(), &["a period has 1 to 3650 days, found 0"]);
+    answer.text().has(["a period has 1 to 3650 days, found 0"]);
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Browser, Demo, Service, releases::copy};
-use crate::harness::{TestDatabase, apply, assert_hides, assert_shows, on_sqlite};
+use crate::harness::{Html, TestDatabase, apply, on_sqlite};
 
 /// With the demo release and its data, and a signed-in admin.
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
@@ -62,7 +62,7 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
         ("Database", service.store.kind()),
         ("API keys", "not required"),
     ] {
-        assert_shows(&html, &[&format!("<dt>{name}</dt><dd>{value}</dd>")]);
+        html.has([&format!("<dt>{name}</dt><dd>{value}</dd>")]);
     }
     let gsu = row(&html, "<th scope=\"row\">gsu</th>");
     assert_eq!(gsu[..5], ["921,856", "0 <span class=\"quiet\">of 1,024</span>", "1", "6", "2.0"]);
@@ -79,7 +79,7 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
         "<div id=\"live\" hx-get=\"/operations\" hx-trigger=\"every 5s\" hx-select=\"#live\"",
         "<a class=\"button small no-script\" href=\"/operations\">Refresh</a>",
     ];
-    assert_shows(&html, &expected);
+    html.has(expected);
 }
 
 #[apply(on_sqlite)]
@@ -88,10 +88,10 @@ async fn a_missing_release_is_shown(db: TestDatabase) {
     let nowhere = empty.path().join("models");
     let service = Service::start_in(&db, Limits::default(), nowhere).await;
     let admin = service.signed_in(Role::Admin).await;
-    assert_shows(&admin.page("/operations").await, &["No release is live", "<dt>articles</dt><dd>0</dd>"]);
-    assert_shows(&admin.page("/operations/releases").await, &["<strong>No releases</strong>"]);
+    admin.page("/operations").await.has(["No release is live", "<dt>articles</dt><dd>0</dd>"]);
+    admin.page("/operations/releases").await.has(["<strong>No releases</strong>"]);
     let routing = admin.get("/operations/routing").is(503).await;
-    assert_shows(&routing.text(), &["no release is live"]);
+    routing.text().has(["no release is live"]);
     assert_eq!(service.json("/releases").await, json!({"active": null, "releases": []}));
 }
 
@@ -101,24 +101,24 @@ async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
     let sample = |second: i64| service.state.metrics.sample(Timestamp::from_millis(1000 * second), 0);
     sample(0);
     let html = admin.page("/operations").await;
-    assert_shows(&html, &["The curves start a few seconds after the service."]);
+    html.has(["The curves start a few seconds after the service."]);
     // Monitoring is not traffic.
     for path in ["/articles", "/livez", "/metrics"].repeat(10) {
         service.get(path).await;
     }
     sample(5);
-    assert_shows(&admin.page("/operations").await, &["Answers a second: 2.0 now, 2.0 at most"]);
+    admin.page("/operations").await.has(["Answers a second: 2.0 now, 2.0 at most"]);
     sample(10);
     let quiet = [
         "Answers a second: 0.0 now, 2.0 at most",
         "Waiting for a model: 0 now, 0 at most",
         "p95 latency (ms): – now,",
     ];
-    assert_shows(&admin.page("/operations").await, &quiet);
+    admin.page("/operations").await.has(quiet);
     // Only the last quarter of an hour is kept.
     (3..400).for_each(|at| sample(5 * at));
     let html = admin.page("/operations").await;
-    assert_shows(&html, &["Answers a second: 0.0 now, 0.0 at most"]);
+    html.has(["Answers a second: 0.0 now, 0.0 at most"]);
     let (_, rate) = html.split_once("<path class=\"curve\" d=\"").unwrap();
     assert_eq!(rate.split('"').next().unwrap().matches(['M', 'L']).count(), 180);
 }
@@ -140,9 +140,9 @@ async fn pages_stay_small(Demo(service): Demo) {
     for path in ["/operations", "/operations/releases", "/operations/releases/demo", "/operations/routing"] {
         let html = admin.page(path).await;
         assert!(html.len() < 60_000, "{path}: {} bytes", html.len());
-        assert_hides(&html, &["style=", "<style", "<script>"]);
+        html.lacks(["style=", "<style", "<script>"]);
     }
     let html = admin.page("/operations").await;
     assert_eq!(html.matches("<th scope=\"row\"><code>").count(), 40, "{html}");
-    assert_shows(&html, &[" more are in /metrics"]);
+    html.has([" more are in /metrics"]);
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{last, row, start};
 use crate::{
-    harness::{TestDatabase, apply, assert_hides, assert_shows, on_sqlite},
+    harness::{Html, TestDatabase, apply, on_sqlite},
     web::{
         models,
         outfits::change_file,
@@ -80,17 +80,17 @@ async fn broken_releases_are_listed_with_their_faults_and_leave_the_live_one(db:
     assert_eq!(demo[..2], ["2026-11-27 17:51:39", "demo"]);
     assert!(demo[2].starts_with("none, c, np,") && demo[3].contains("Reload …"), "{demo:?}");
     let less = row(&html, "<th scope=\"row\">less</th>");
-    assert_shows(less[3], &["href=\"/operations/releases/less\">Activate …"]);
-    assert_shows(row(&html, "<th scope=\"row\">odd</th>")[0], &["odd/release.json: format 7, expected 1"]);
+    less[3].has(["href=\"/operations/releases/less\">Activate …"]);
+    row(&html, "<th scope=\"row\">odd</th>")[0].has(["odd/release.json: format 7, expected 1"]);
     let odd = admin.page("/operations/releases/odd").await;
-    assert_shows(&odd, &["odd cannot be served", "Release demo is live."]);
+    odd.has(["odd cannot be served", "Release demo is live."]);
     // There is nothing to activate.
-    assert_hides(&odd, &["action=\"/operations/releases"]);
+    odd.lacks(["action=\"/operations/releases"]);
     admin.get("/operations/releases/nowhere").is(404).await;
     admin.get("/operations/releases/..%2Fdemo").is(422).await;
     let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).is(409).await.text();
     let cut = "cut/gsu.onnx: 1000 bytes, the manifest says ";
-    assert_shows(&refused, &["<strong>Not activated.</strong>", cut, "Release demo stays live."]);
+    refused.has(["<strong>Not activated.</strong>", cut, "Release demo stays live."]);
     assert_eq!(service.ask_ok("/complete", json!({"outfit": [null]})).await["release"], "demo");
     let (actor, action, subject, _) = last(&service).await.unwrap();
     assert_eq!((actor, &*action, &*subject), (me, "release.refused", "cut"));
@@ -111,23 +111,23 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
         "<li>It was trained on other data, so its articles may differ.</li>",
         "<li>The routing names np, which this release does not have; its default method answers instead.</li>",
     ];
-    assert_shows(&asked, &expected);
+    asked.has(expected);
     assert_eq!(service.json("/releases").await["active"], "demo", "the confirmation page changes nothing");
 
     let stale = activate("less", "older").is(409).await;
-    assert_shows(&stale.text(), &["demo was activated in the meantime"]);
+    stale.text().has(["demo was activated in the meantime"]);
     let done = activate("less", "demo").is(303).await;
     assert_eq!(done.header("location"), "/operations/releases");
     assert_eq!(service.ask_ok("/complete", json!({"outfit": [null]})).await["method"], "gsu");
     let details = json!({"before": "demo", "after": "less"});
     assert_eq!(last(&service).await, Some((me, "release.activate".into(), "less".into(), details)));
     let routing = admin.page("/operations/routing").await;
-    assert_shows(&routing, &["Release less has no np: its own default answers instead."]);
+    routing.has(["Release less has no np: its own default answers instead."]);
 
     // Back to the first, which knows the lost articles; then to the second again.
-    assert_shows(&admin.page("/operations/releases/demo").await, &["<li>New: c, np.</li>"]);
+    admin.page("/operations/releases/demo").await.has(["<li>New: c, np.</li>"]);
     activate("demo", "less").is(303).await;
-    assert_shows(&admin.page("/operations/releases/demo").await, &["<h1>Reload demo?</h1>"]);
+    admin.page("/operations/releases/demo").await.has(["<h1>Reload demo?</h1>"]);
     activate("demo", "demo").is(303).await;
     admin.post_bare("/operations/releases/less", &[("before", "demo"), ("csrf", "")]).is(403).await;
     assert_eq!(service.json("/releases").await["active"], "demo");
@@ -145,15 +145,15 @@ async fn two_releases_are_compared(db: TestDatabase) {
         "They were trained on different data",
         "class=\"chart whiskers\"",
     ];
-    assert_shows(&html, &expected);
+    html.has(expected);
     // The default methods are compared first: gsu is worse than match, and each method is the same in both.
     let default = row(&html, DEFAULTS);
-    assert_shows(default[0], &["▼", "+0.768"]);
-    assert_shows(default[1], &["−5.13", "worse"]);
+    default[0].has(["▼", "+0.768"]);
+    default[1].has(["−5.13", "worse"]);
     let same = row(&html, "<th scope=\"row\">gsu</th>");
     assert!(!same.is_empty());
     for cell in same {
-        assert_shows(cell, &["≈", "no significant difference"]);
+        cell.has(["≈", "no significant difference"]);
     }
     let cases = html.matches("→ ").count() - html.matches("match → gsu").count();
     assert_eq!(cases, 8, "four cases at each end: {html}");
@@ -172,17 +172,17 @@ async fn two_releases_are_compared(db: TestDatabase) {
         [("default_method", "gsu"), ("before", &service.releases.current().unwrap().routing.to_string())];
     admin.post("/operations/routing", &routed).is(303).await;
     let html = analyst.page(COMPARISON).await;
-    assert_shows(&html, &["gsu of this release, gsu of the live one"]);
+    html.has(["gsu of this release, gsu of the live one"]);
     let cases = analyst.page("/evaluation/cases").await;
     assert!(
         cases.contains("<option value=\"gsu\" selected>") || cases.contains("<option selected>gsu"),
         "{cases}"
     );
     // Analysts activate nothing.
-    assert_hides(&html, &[">Activate less …</a>"]);
-    assert_shows(&admin.page(COMPARISON).await, &[">Activate less …</a>"]);
+    html.lacks([">Activate less …</a>"]);
+    admin.page(COMPARISON).await.has([">Activate less …</a>"]);
     let link = format!("href=\"{COMPARISON}\"");
-    assert_shows(&admin.page("/operations/releases/less").await, &[&link]);
+    admin.page("/operations/releases/less").await.has([&link]);
     analyst.get("/operations/releases/nowhere/comparison").is(404).await;
     service.signed_in(Role::Stylist).await.get(COMPARISON).is(403).await;
 }
@@ -195,12 +195,12 @@ async fn releases_measured_on_other_slots_are_compared_by_their_figures(db: Test
     let (_service, admin, _) = start(&db, &folder).await;
     let html = admin.page(COMPARISON).await;
     let wider = "The releases were tested on different slots, so intervals are wider.";
-    assert_shows(&html, &[wider, "Where they differ most: types"]);
-    assert_hides(&html, &["Where they differ most: cases"]);
-    assert_shows(row(&html, DEFAULTS)[1], &["−5.13", "worse"]);
+    html.has([wider, "Where they differ most: types"]);
+    html.lacks(["Where they differ most: cases"]);
+    row(&html, DEFAULTS)[1].has(["−5.13", "worse"]);
 
     remove(&less, "evaluation.json");
-    assert_shows(&admin.page(COMPARISON).await, &["the release less has no file evaluation.json"]);
+    admin.page(COMPARISON).await.has(["the release less has no file evaluation.json"]);
 }
 
 #[apply(on_sqlite)]
@@ -208,7 +208,7 @@ async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, _) = start(&db, &folder).await;
     let page = async || admin.page("/operations/releases").await;
-    assert_hides(&page().await, &["Activations"]);
+    page().await.lacks(["Activations"]);
     admin.post("/operations/releases/less", &[("before", "demo")]).is(303).await;
     let html = page().await;
     let (_, history) = html.split_once("id=\"history\"").unwrap();
@@ -216,16 +216,16 @@ async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
     assert_eq!(first[1..4], ["Some admin", "demo", "less"], "{first:?}");
     let back =
         ["action=\"/operations/releases/demo\"", "Back to demo</button>", "name=\"before\" value=\"less\""];
-    assert_shows(first[4], &back);
+    first[4].has(back);
     let analyst = service.signed_in(Role::Analyst).await.page("/operations/releases").await;
-    assert_shows(&analyst, &["Some admin"]);
-    assert_hides(&analyst, &["Back to demo"]);
+    analyst.has(["Some admin"]);
+    analyst.lacks(["Back to demo"]);
     // Reloads do not crowd activations out.
     for _ in 0..101 {
         let entry = Entry::new("release.activate", "less", json!({"before": "less"}));
         service.store.audit().append(&entry, Timestamp::from_millis(1)).await.unwrap();
     }
-    assert_shows(&page().await, &["Back to demo"]);
+    page().await.has(["Back to demo"]);
     // A double click is no conflict.
     admin.post("/operations/releases/less", &[("before", "demo")]).is(303).await;
     // Back again: the newest comes first, and nothing leads to what is live.

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::last;
 use crate::{
-    harness::{apply, assert_has, assert_hides, assert_shows, merged, on_sqlite},
+    harness::{Html, apply, assert_has, json::with, on_sqlite},
     web::Demo,
 };
 
@@ -13,10 +13,10 @@ use crate::{
 async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations/routing").await;
-    assert_shows(&html, &["Default method: match, set by release demo"]);
+    html.has(["Default method: match, set by release demo"]);
 
     let confirm = "/operations/routing/change?default_method=np";
-    assert_shows(&admin.page(confirm).await, &["<dd><strong>np</strong></dd>"]);
+    admin.page(confirm).await.has(["<dd><strong>np</strong></dd>"]);
     let before = "the release's default";
     assert_eq!(service.json("/routing").await, json!({"default_method": null}), "the page changes nothing");
 
@@ -28,16 +28,16 @@ async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     assert_eq!(details, json!({"before": before, "after": "np"}));
 
     for (more, method) in [(json!({}), "np"), (json!({"method": "c"}), "c")] {
-        let answer = service.ask_ok("/complete", merged(json!({"outfit": [null]}), &more)).await;
+        let answer = service.ask_ok("/complete", with(json!({"outfit": [null]}), &more)).await;
         assert_has(&answer, json!({"method": method, "arm": null}));
     }
 
     // The same form again is refused: it was made before the change.
     let late = set().is(409).await.text();
-    assert_shows(&late, &["the routing was changed in the meantime, so nothing was set"]);
+    late.has(["the routing was changed in the meantime, so nothing was set"]);
     let same = admin.page(confirm).await;
-    assert_shows(&same, &["Nothing would change"]);
-    assert_hides(&same, &["action=\"/operations/routing\""]);
+    same.has(["Nothing would change"]);
+    same.lacks(["action=\"/operations/routing\""]);
 }
 
 #[apply(on_sqlite)]
@@ -47,7 +47,7 @@ async fn invalid_routing_is_explained(Demo(service): Demo) {
         let confirm = format!("/operations/routing/change?default_method={method}");
         let html = admin.get(confirm).is(422).await.text();
         let (_, wrong) = html.split_once("role=\"alert\">").expect("it says what is wrong");
-        assert_shows(wrong.split("</div>").next().unwrap(), &[said]);
+        wrong.split("</div>").next().unwrap().has([said]);
         admin.post("/operations/routing", &[("default_method", method)]).is(422).await;
     }
     for (wrong, pointer) in
@@ -74,7 +74,7 @@ async fn analysts_see_it_and_change_nothing(Demo(service): Demo) {
         "/operations/routing",
     ] {
         let html = analyst.page(path).await;
-        assert_hides(html.split_once("<main").unwrap().1, &changes);
+        html.split_once("<main").unwrap().1.lacks(changes);
     }
     for path in ["/operations/routing/change", "/operations/releases/demo"] {
         analyst.get(path).is(403).await;
