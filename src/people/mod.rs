@@ -280,18 +280,8 @@ impl Access {
     /// Creates a link's token that signs the person in once. Earlier links stop working.
     pub async fn link(&self, person: PersonId, now: Timestamp) -> Result<Token, StoreError> {
         let token = Token::draw();
-        self.record_link(&token, person, now).await?;
+        self.store.sign_in_links().create(&token.hash(), person, now).await?;
         Ok(token)
-    }
-
-    /// Like [`Access::link`], with this token.
-    pub async fn record_link(
-        &self,
-        link: &Token,
-        person: PersonId,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.store.sign_in_links().create(&link.hash(), person, now, now + LINK).await
     }
 
     /// The person that a link signs in. This does not use the link up.
@@ -372,7 +362,7 @@ impl Access {
         let people = self.store.people();
         if people.list().await?.is_empty() {
             let name = Name::new(FIRST).expect("the name is valid; this is a bug");
-            match people.create(&name, Role::Admin, now).await {
+            match people.create(&name, Role::Admin, None, now).await {
                 // Another replica that started at the same time may create the admin first.
                 Ok(_) | Err(StoreError::Conflict(_)) => {}
                 Err(error) => return Err(error),

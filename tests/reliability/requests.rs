@@ -25,7 +25,7 @@ impl Requests {
         let (runtime, folder) = (Runtime::new()?, TempDir::new()?);
         let (router, session) = runtime.block_on(async {
             let ((store, state), now) = (app::demo(folder.path()).await?, SystemTime::now().into());
-            let admin = store.people().create(&Name::new("Ada")?, Role::Admin, now).await?;
+            let admin = store.people().create(&Name::new("Ada")?, Role::Admin, None, now).await?;
             let access = state.access();
             let session = access.enter(&access.link(admin.id, now).await?, None, now).await?;
             anyhow::Ok((atelier::app::app(state), session))

@@ -22,7 +22,6 @@ use crate::{
             AppState, Finding, Kind, Problem,
             extract::Path,
             https::{Https, base_url},
-            uncancelled::uncancelled,
         },
         page::{Form, Page, Refused, Shell, figures},
     },
@@ -94,22 +93,16 @@ pub(super) async fn create(
     };
     let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
     let link = Token::of_form(&visitor.token, &format!("{form} {name} {role}"));
-    let (access, author, now) = (state.access().clone(), visitor.author(), state.now());
-    let added = uncancelled({
-        let (store, access, link) = (state.store.by(author), access.by(author), link.clone());
-        async move {
-            let person = store.people().create(&name, role, now).await?;
-            access.record_link(&link, person.id, now).await?;
-            Ok(person)
-        }
-    });
-    let person = match added.await {
+    let (store, now) = (state.store.by(visitor.author()), state.now());
+    let person = match store.people().create(&name, role, Some(&link.hash()), now).await {
         Ok(person) => person,
-        Err(error @ StoreError::Conflict(Conflict::NameTaken)) => match access.holder(&link, now).await {
-            // The same form was sent before.
-            Ok(person) => person,
-            Err(_) => return refuse(StatusCode::CONFLICT, error.to_string()).await,
-        },
+        Err(error @ StoreError::Conflict(Conflict::NameTaken)) => {
+            match state.access().holder(&link, now).await {
+                // The same form was sent before.
+                Ok(person) => person,
+                Err(_) => return refuse(StatusCode::CONFLICT, error.to_string()).await,
+            }
+        }
         Err(error) => return Err(error.into()),
     };
     link_page(&visitor, &person, &link, &base_url(&headers, https))

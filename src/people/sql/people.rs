@@ -4,8 +4,11 @@ use atelier_core::domain::{Role, Timestamp};
 use serde_json::json;
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
-use super::sessions::{self, Proof};
-use crate::platform::db::{Conflict, Entry, Name, PersonId, Store, StoreError, record::Record};
+use super::{
+    sessions::{self, Proof},
+    sign_in_links,
+};
+use crate::platform::db::{Conflict, Entry, Name, PersonId, Store, StoreError, TokenHash, record::Record};
 
 /// The people of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -41,11 +44,19 @@ impl Store {
 }
 
 impl People<'_> {
+    /// Stores the person and their sign-in link, if there is one, together: whoever finds the name taken finds the link.
+    ///
     /// # Errors
     /// If another person has that name in any case (`Conflict`), or the database fails.
-    pub async fn create(self, name: &Name, role: Role, now: Timestamp) -> Result<Person, StoreError> {
+    pub async fn create(
+        self,
+        name: &Name,
+        role: Role,
+        link: Option<&TokenHash>,
+        now: Timestamp,
+    ) -> Result<Person, StoreError> {
         let mut transaction = self.store.write().await?;
-        let person = sqlx::query_as(
+        let person: Person = sqlx::query_as(
             "insert into people (name, name_key, role, created_at) values ($1, $2, $3, $4) returning *",
         )
         .bind(name.as_str())
@@ -55,7 +66,11 @@ impl People<'_> {
         .fetch_one(&mut *transaction)
         .await?;
         let entry = Entry::new("person.create", name.as_str(), json!({"role": role.as_str()}));
-        self.store.commit(transaction, &entry, now).await?;
+        entry.write(&mut transaction, self.store.author, now).await?;
+        if let Some(link) = link {
+            sign_in_links::put(&mut transaction, link, &person, self.store.author, now).await?;
+        }
+        transaction.commit().await?;
         Ok(person)
     }
 

@@ -6,8 +6,8 @@ use sqlx::AnyConnection;
 
 use super::people::{self, Person};
 use crate::{
-    people::PersonId,
-    platform::db::{Entry, Store, StoreError, TokenHash},
+    people::{LINK, PersonId},
+    platform::db::{Author, Entry, Store, StoreError, TokenHash},
 };
 
 /// The sign-in links of a [`Store`].
@@ -27,29 +27,11 @@ impl SignInLinks<'_> {
     ///
     /// # Errors
     /// If there is no such person (`NotFound`), or the database fails.
-    pub async fn create(
-        self,
-        token: &TokenHash,
-        person: PersonId,
-        now: Timestamp,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
+    pub async fn create(self, token: &TokenHash, person: PersonId, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
-        sqlx::query(
-            "insert into sign_in_links (token_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)
-             on conflict (person_id) do update set token_hash = excluded.token_hash,
-                created_at = excluded.created_at, expires_at = excluded.expires_at",
-        )
-        .bind(token.bytes())
-        .bind(person.0)
-        .bind(now.millis())
-        .bind(expires_at.millis())
-        .execute(&mut *transaction)
-        .await
-        .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
         let person = people::find(&mut transaction, person).await?;
-        let entry = Entry::new("person.link", person.name.as_str(), json!({}));
-        self.store.commit(transaction, &entry, now).await
+        put(&mut transaction, token, &person, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// The person of the link, unless it is used or expired, or the person is disabled.
@@ -64,6 +46,29 @@ impl SignInLinks<'_> {
         .fetch_optional(self.store.readers()?)
         .await?)
     }
+}
+
+/// Makes this the person's link, instead of an earlier one.
+pub(crate) async fn put(
+    transaction: &mut AnyConnection,
+    token: &TokenHash,
+    person: &Person,
+    author: Author,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into sign_in_links (token_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)
+         on conflict (person_id) do update set token_hash = excluded.token_hash,
+            created_at = excluded.created_at, expires_at = excluded.expires_at",
+    )
+    .bind(token.bytes())
+    .bind(person.id.0)
+    .bind(now.millis())
+    .bind((now + LINK).millis())
+    .execute(&mut *transaction)
+    .await
+    .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
+    Entry::new("person.link", person.name.as_str(), json!({})).write(transaction, author, now).await
 }
 
 /// Uses the link up. False if it was used before, so that it signs in only once, or has expired.

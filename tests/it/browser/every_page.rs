@@ -179,7 +179,7 @@ async fn open_dialogs_and_toasts_are_accessible(Demo(service): Demo) {
 async fn the_longest_name_fits_the_frame(Demo(service): Demo) {
     let now = SystemTime::now().into();
     let name = Name::new("N".repeat(128)).unwrap();
-    let person = service.store.people().create(&name, Role::Admin, now).await.unwrap();
+    let person = service.store.people().create(&name, Role::Admin, None, now).await.unwrap();
     let link = service.state.access().link(person.id, now).await.unwrap();
     let session = service.state.access().enter(&link, None, now).await.unwrap();
     let window = window_of(&service, &session, Eyes { width: 320, ..Eyes::default() }).await;

@@ -13,7 +13,7 @@ use crate::harness::{TestDatabase, apply, contract, on_sqlite};
 
 async fn add(db: &TestDatabase, name: &str, role: Role) {
     let store = db.open().await;
-    store.people().create(&Name::new(name).unwrap(), role, SystemTime::now().into()).await.unwrap();
+    store.people().create(&Name::new(name).unwrap(), role, None, SystemTime::now().into()).await.unwrap();
     store.close().await;
 }
 

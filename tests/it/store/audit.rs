@@ -13,7 +13,7 @@ async fn append(store: &Store, actor: Actor, entry: Entry<'_>, now: Timestamp) {
 
 #[apply(contract)]
 async fn appended_entries_are_listed(store: Store) {
-    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
+    let ada = store.people().create(&name("Ada"), Role::Admin, None, NOW).await.unwrap();
     let key =
         store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], None, NOW, None).await.unwrap();
     let details = json!({"from": "gs", "to": ["gsu", 1, null]});
@@ -35,7 +35,7 @@ async fn appended_entries_are_listed(store: Store) {
 
 #[apply(contract)]
 async fn lists_have_a_cursor_and_filters(store: Store) {
-    let ada = Actor::Person(store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap().id);
+    let ada = Actor::Person(store.people().create(&name("Ada"), Role::Admin, None, NOW).await.unwrap().id);
     let key =
         store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], None, NOW, None).await.unwrap();
     let key = Actor::Key(key.id);

@@ -100,5 +100,5 @@ async fn with_customers(store: &Store, ids: &[&str]) {
 }
 
 async fn add_person(store: &Store, called: &str, role: Role) -> Person {
-    store.people().create(&name(called), role, NOW).await.unwrap()
+    store.people().create(&name(called), role, None, NOW).await.unwrap()
 }

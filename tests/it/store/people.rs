@@ -22,13 +22,15 @@ async fn a_created_person_is_found(store: Store) {
 async fn names_are_unique_whatever_their_case(store: Store) {
     let people = store.people();
     add_person(&store, "Änne", Role::Stylist).await;
-    let refused = people.create(&name("äNNE"), Role::Admin, NOW).await;
+    let refused = people.create(&name("äNNE"), Role::Admin, None, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::NameTaken)));
     assert_eq!(people.list().await.unwrap().len(), 1);
     // Two at once: the database decides, not a query beforehand.
     let (one, other) = (name("Bo"), name("bo"));
-    let (one, other) =
-        tokio::join!(people.create(&one, Role::Stylist, NOW), people.create(&other, Role::Stylist, NOW));
+    let (one, other) = tokio::join!(
+        people.create(&one, Role::Stylist, None, NOW),
+        people.create(&other, Role::Stylist, None, NOW)
+    );
     assert!(one.is_ok() != other.is_ok());
     assert_eq!(one.and(other), Err(StoreError::Conflict(Conflict::NameTaken)));
 }

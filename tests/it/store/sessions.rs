@@ -48,7 +48,7 @@ async fn a_disabled_person_has_no_session(store: Store) {
     let token = TokenHash::new("secret");
     begin(&store, &token, ada.id, NOW + Duration::from_hours(1)).await;
     let link = TokenHash::new("link");
-    store.sign_in_links().create(&link, ada.id, NOW, LATER).await.unwrap();
+    store.sign_in_links().create(&link, ada.id, NOW).await.unwrap();
     store.people().set_disabled(ada.id, true, NOW).await.unwrap();
     assert_eq!(store.sessions().find_valid(&token, NOW, NOW).await, Ok(None));
     let session = NewSession { token: &link, person: ada.id, expires_at: LATER, new_password: None };

@@ -268,7 +268,7 @@ impl Service {
         let name = Name::new(format!("Some {role}")).unwrap();
         let person = match self.store.people().find_with_password(&name).await.unwrap() {
             Some((person, _)) => person,
-            None => self.store.people().create(&name, role, now()).await.unwrap(),
+            None => self.store.people().create(&name, role, None, now()).await.unwrap(),
         };
         let access = self.state.access();
         let link = access.link(person.id, now()).await.unwrap();
@@ -278,7 +278,7 @@ impl Service {
 
     /// A person who has not signed in yet, and the link that they were sent.
     pub async fn invite(&self, name: &str, role: Role) -> (PersonId, Token) {
-        let person = self.store.people().create(&Name::new(name).unwrap(), role, now()).await.unwrap();
+        let person = self.store.people().create(&Name::new(name).unwrap(), role, None, now()).await.unwrap();
         (person.id, self.state.access().link(person.id, now()).await.unwrap())
     }
 
