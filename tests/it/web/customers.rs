@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-use super::{Guarded, Service};
-use crate::harness::{TestDatabase, apply, contract, each, on_sqlite, pick};
+use super::{Guarded, Service, Stylist, evaluation::text};
+use crate::harness::{Html, TestDatabase, apply, contract, each, on_sqlite, pick};
 
 const NDJSON: &str = "application/x-ndjson";
 
@@ -260,4 +260,41 @@ async fn numbers_out_of_any_sense_are_warned_of(service: Service) {
         json!({"outfit": [null, null, null, null], "k": 1, "features": {"age": -5, "height": 1e300}});
     let answer = service.ask_ok("/complete", request).await;
     assert_eq!(each(&answer["warnings"], "code"), json!(vec!["implausible-number"; 2]));
+}
+
+#[apply(on_sqlite)]
+async fn a_customer_is_added_and_corrected(Stylist(service, browser): Stylist) {
+    let mut form = vec![
+        ("id", "c-014871"),
+        ("is.name", "Jana Müller"),
+        ("is.shoe_size", "38"),
+        ("is.height", "165"),
+        ("is.preferred_colours", "navy"),
+    ];
+    let refused = browser.post("/studio/new-customer", &form).is(409).await.text();
+    refused.has(["class=\"notice\"", "there is already a customer c-014871", "value=\"Jana Müller\""]);
+    form[0].1 = "jana";
+    let there = browser.change("/studio/new-customer", &form).await;
+    text(&browser.page(there).await).has(["For Jana Müller", "shoe size 38"]);
+    let html = browser.page("/studio/customers/jana").await;
+    html.has(["<h1>Profile of Jana Müller</h1>"]);
+    form[0] = ("version", html.after("name=\"version\" value=\"").split('"').next().unwrap());
+    form[2].1 = "39";
+    let there = browser.change("/studio/customers/jana", &form).await;
+    text(&browser.page(there).await).has(["For Jana Müller", "shoe size 39"]);
+    let features =
+        json!({"name": "Jana Müller", "shoe_size": "39", "height": 165, "preferred_colours": ["navy"]});
+    assert_eq!(service.json("/customers/jana").await["features"], features);
+
+    // The name leads everywhere.
+    let outfit = "customer=jana&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+    let saved = browser.change("/studio/outfits", &[("view", outfit)]).await;
+    let page = browser.page(format!("/studio/outfits/{}", saved.after("saved="))).await;
+    text(&page).has(["For Jana Müller · jana"]);
+    text(&browser.page("/studio/outfits").await).has(["for Jana Müller · jana"]);
+    // An id may be the word of an address.
+    let there = browser.change("/studio/new-customer", &[("id", "new"), ("is.name", "Nia")]).await;
+    assert_eq!(there, "/studio?customer=new");
+    browser.page("/studio/customers/new").await.has(["<h1>Profile of Nia</h1>"]);
+    browser.page("/studio/new-customer").await.has(["<h1>New customer</h1>"]);
 }

@@ -6,7 +6,7 @@ use atelier::{experiments::guard, platform::db::Actor};
 use atelier_core::domain::{Customer, Role};
 use serde_json::{Value, json};
 
-use super::{Demo, Replicated, Service, feedback::suggested, rows};
+use super::{Demo, Replicated, Service, evaluation::text, feedback::suggested, rows};
 use crate::harness::{Call, Html, apply, assert_has, contract, json::with, on_sqlite};
 
 const AUTUMN: &str = "/experiments/autumn";
@@ -404,4 +404,34 @@ async fn an_arm_beyond_a_limit_stops_the_experiment(Demo(service): Demo) {
     assert_eq!((entries[0].actor, &*entries[0].action), (Actor::Service, "experiment.put"));
     let html = service.signed_in(Role::Analyst).await.page("/operations/experiments/autumn").await;
     html.has(["had no suggestion in arm new"]);
+}
+
+#[apply(on_sqlite)]
+async fn an_experiment_is_started_stopped_and_shipped(Demo(service): Demo) {
+    const SPRING: &str = "/operations/experiments/spring";
+    let admin = service.signed_in(Role::Admin).await;
+    let draft = async |rules: &str, method: &str| {
+        let arms = [("arm-0", "today"), ("arm-1", "new"), ("rules-1", rules), ("method-1", method)];
+        admin.change("/operations/experiments", &[&[("name", "spring")][..], &arms].concat()).await;
+        text(&admin.page(SPRING).await).has(["A draft: no customer is in it."]);
+    };
+    let change = async |fields: &[(&str, &str)]| {
+        let version = admin.page(SPRING).await.between("name=\"version\" value=\"", "\"");
+        admin.post(SPRING, &[fields, &[("version", &*version)]].concat()).await
+    };
+    draft("no such rule", "").await;
+    let refused = change(&[("to", "running"), ("share", "20")]).await;
+    text(&refused.text()).has(["there is no active rule"]);
+    change(&[("to", "delete")]).await;
+    admin.page("/operations/experiments").await.has(["No experiments"]);
+    draft("", "gsu").await;
+    for (fields, said) in [
+        (&[("to", "running"), ("share", "20")][..], "with 20 % of the known customers"),
+        (&[("to", "stopped")], "Stopped after 0.0 days"),
+        (&[("to", "shipped"), ("winner", "new")], "Shipped after 0.0 days: new"),
+    ] {
+        assert_eq!(change(fields).await.status, 303, "{said}");
+        text(&admin.page(SPRING).await).has([said]);
+    }
+    assert_eq!(service.json("/routing").await, json!({"default_method": "gsu"}));
 }

@@ -1,12 +1,15 @@
 //! `/looks`, and `/articles/{id}/looks`.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use atelier_core::{domain::Role, util::calendar};
 use serde_json::{Value, json};
 
 use super::{Demo, Replicated, Service, until};
-use crate::harness::{apply, assert_has, contract, ids, json::with, on_sqlite};
+use crate::harness::{Html, apply, assert_has, contract, each, ids, json::with, on_sqlite, pick};
 
 /// A blouse, a coat, trousers and ballerinas.
 const ARTICLES: [&str; 4] = ["a-00134", "a-01243", "a-00568", "a-00259"];
@@ -254,4 +257,76 @@ async fn a_customers_name_is_no_title(Demo(service): Demo) {
     service.patch(&path, json!({"title": "Wedding"})).is(200).await;
     publish().await;
     assert_eq!(service.json(&path).await["title"], "Wedding");
+}
+
+#[apply(on_sqlite)]
+async fn a_saved_outfit_becomes_a_look(Demo(service): Demo) {
+    let other =
+        json!({"title": "Other", "articles": ["a-00134", "a-00259"], "state": "published", "order": 5});
+    service.put("/looks/other", other).is(201).await;
+    let body = json!({"articles": ["a-00134", "a-00568", "a-00259", "a-01130"], "name": "Autumn office"});
+    let seq = service.send("/outfits", body).is(201).await.json()["id"].to_string();
+    let (page, name) = (format!("/studio/outfits/{seq}"), format!("outfit-{seq}"));
+    service.signed_in(Role::Stylist).await.page(&page).await.lacks(["publish-button"]);
+    let merchandiser = service.signed_in(Role::Merchandiser).await;
+    merchandiser.page(page).await.has(["publish-button"]);
+    for (path, fields, shown) in [
+        ("/merchandising/looks/outfit", &[("outfit", &*seq)][..], json!(["Autumn office", "Other", null])),
+        ("/merchandising/looks", &[("name", &name), ("order", "9")], json!(["Other", "Autumn office", null])),
+        ("/merchandising/looks", &[("name", &name), ("state", "draft")], json!(["Other", null, null])),
+    ] {
+        merchandiser.change(path, fields).await;
+        let looks = service.json("/articles/a-00134/looks").await;
+        assert_eq!(each(&looks["looks"], "title"), shown, "{fields:?}");
+    }
+    let log = service.log(3).await;
+    assert!(log.iter().all(|entry| entry.action == "look.put"), "{log:?}");
+}
+
+#[apply(on_sqlite)]
+async fn a_look_is_edited_in_a_form(Demo(service): Demo) {
+    let merchandiser = service.signed_in(Role::Merchandiser).await;
+    let path = "/looks/Rain%20%26%20office";
+    let mut form = BTreeMap::from([
+        ("name", "Rain & office"),
+        ("title", "Rain"),
+        ("articles", "a-00134\na-00259"),
+        ("pictures", "javascript:alert(1)"),
+        ("order", "first"),
+        ("note", "The rack at the door"),
+        ("state", "published"),
+        ("version", ""),
+    ]);
+    let store = |form: &BTreeMap<&str, &str>| {
+        let fields: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, *value)).collect();
+        merchandiser.post("/merchandising/look", &fields)
+    };
+    let refused = store(&form).is(422).await.text();
+    refused
+        .has(["id=\"order-wrong\">expected a whole number, found &#34;first&#34;", ">The rack at the door<"]);
+    form.insert("order", "3");
+    store(&form).is(422).await.text().has(["id=\"pictures-wrong\">no. 1: expected an address that begins"]);
+    form.insert("pictures", "/looks/rain.jpg");
+    store(&form).is(303).await;
+    assert_eq!(service.json("/articles/a-00134/looks").await["looks"][0]["title"], "Rain");
+
+    // An article that the shop has not is named on the look's page; another version is not overwritten.
+    let html = merchandiser.page("/merchandising/look?name=Rain+%26+office").await;
+    html.has(["id=\"order\" value=\"3\""]);
+    let version = html.between("name=\"version\" value=\"", "\"");
+    form.extend([
+        ("version", &*version),
+        ("articles", "a-00134\na-00259\nnowhere"),
+        ("if_missing", "withhold"),
+    ]);
+    let stored = store(&form).is(303).await;
+    merchandiser
+        .page(stored.header("location"))
+        .await
+        .has(["the catalogue has no article &#34;nowhere&#34;"]);
+    let expected = json!(["nowhere", "withhold", "/looks/rain.jpg", 3]);
+    assert_eq!(pick(&service.json(path).await, "articles/2 if_missing pictures/0 order"), expected);
+    form.insert("title", "Mine");
+    store(&form).is(422).await.text().has(["changed or deleted meanwhile", "value=\"Mine\""]);
+    assert_eq!(service.json(path).await["title"], "Rain");
 }

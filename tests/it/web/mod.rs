@@ -19,7 +19,6 @@ pub mod feeds;
 pub mod filtering;
 pub mod fitting;
 pub mod foreign_release;
-pub mod forms;
 pub mod health;
 pub mod holdout;
 pub mod keyless;
