@@ -1,7 +1,7 @@
 //! Everything that the database keeps of a customer, which exports give and erasures delete.
 //!
 //! A table with data of customers belongs here: into [`PERSONAL_TABLES`], [`PersonalData`] and [`Customers::delete_expected`].
-//! `tests/it/store/erasing.rs` compares all three with the database's schema.
+//! `tests/it/customers/sql/erasing.rs` compares all three with the database's schema.
 
 use atelier_core::domain::{Customer, CustomerId, Timestamp};
 use futures_util::{StreamExt, stream::BoxStream};

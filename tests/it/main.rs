@@ -5,16 +5,28 @@
 
 #![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
+mod agents;
+mod analysis;
 mod browser;
+mod catalogue;
 mod ci;
 mod cli;
+mod completion;
+mod customers;
 #[path = "../shared/demo.rs"]
 mod demo;
+mod experiments;
 mod harness;
 #[path = "../shared/http2.rs"]
 mod http2;
-mod store;
-mod web;
+mod imports;
+mod outcomes;
+mod outfits;
+mod people;
+mod platform;
+mod releases;
+mod steering;
+mod studio;
 
 use std::process::ExitCode;
 

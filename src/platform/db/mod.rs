@@ -1,6 +1,6 @@
 //! The database: opening and migrating it, transactions, and what all statements share. Each feature's statements are in its `sql`,
 //! which adds methods to [`Store`]: `store.articles().get(&id)`. A `SQLite` file and a Postgres server behave the same, which
-//! `tests/it/store` checks on both. Errors are [`StoreError`]s.
+//! the folders `sql` of `tests/it` check on both. Errors are [`StoreError`]s.
 //!
 //! Statements must not know HTTP, models, passwords or tokens in plain text, or the time: `now` is an argument. Nothing logs a
 //! statement or a bound value.

@@ -3,14 +3,14 @@
 use atelier_core::domain::Role;
 use serde_json::json;
 
-use super::{open, signed_in};
 use crate::{
+    browser::{open, signed_in},
     harness::{
         TestDatabase, apply,
         browser::{Eyes, Window},
         in_chromium,
+        service::{Demo, Service},
     },
-    web::{Demo, Service},
 };
 
 #[apply(in_chromium)]

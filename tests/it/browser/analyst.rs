@@ -2,10 +2,14 @@
 
 use atelier_core::domain::Role;
 
-use super::{open, signed_in};
 use crate::{
-    harness::{Html, TestDatabase, apply, browser::Eyes, in_chromium},
-    web::{Demo, Service},
+    browser::{open, signed_in},
+    harness::{
+        Html, TestDatabase, apply,
+        browser::Eyes,
+        in_chromium,
+        service::{Demo, Service},
+    },
 };
 
 #[apply(in_chromium)]

@@ -14,14 +14,16 @@ use atelier::{
 use atelier_core::domain::{Method, Role};
 use serde_json::{Value, json};
 
-use super::{signed_in, window_of};
 use crate::{
+    browser::{signed_in, window_of},
     harness::{
         Html, TestDatabase, apply,
         browser::{Eyes, Window},
-        ids, in_chromium_with_axe, tools,
+        ids, in_chromium_with_axe,
+        service::{Demo, Service, until},
+        tools,
     },
-    web::{Demo, Service, operations::acceptance, until},
+    releases::operations::acceptance,
 };
 
 /// A name and the address of each page.

@@ -5,10 +5,9 @@ use std::time::{Duration, SystemTime};
 use atelier_core::{domain::Role, util::calendar};
 use serde_json::json;
 
-use super::signed_in;
 use crate::{
-    harness::{TestDatabase, apply, browser::Eyes, ids, in_chromium},
-    web::Service,
+    browser::signed_in,
+    harness::{TestDatabase, apply, browser::Eyes, ids, in_chromium, service::Service},
 };
 
 #[apply(in_chromium)]

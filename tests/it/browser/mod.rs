@@ -14,12 +14,10 @@ use atelier::people::Token;
 use atelier_core::domain::Role;
 use serde_json::json;
 
-use crate::{
-    harness::{
-        TestDatabase,
-        browser::{Eyes, Window},
-    },
-    web::Service,
+use crate::harness::{
+    TestDatabase,
+    browser::{Eyes, Window},
+    service::Service,
 };
 
 /// A window with a signed-in person of that role, before the first page.

@@ -3,14 +3,14 @@
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{signed_in, stylist};
 use crate::{
+    browser::{signed_in, stylist},
     harness::{
         Html, TestDatabase, apply,
         browser::{Eyes, Window},
         in_chromium,
+        service::Demo,
     },
-    web::Demo,
 };
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";

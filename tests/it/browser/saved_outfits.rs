@@ -3,11 +3,13 @@
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{open, stylist};
-use crate::harness::{
-    Html, TestDatabase, apply,
-    browser::{Eyes, Window},
-    each, in_chromium,
+use crate::{
+    browser::{open, stylist},
+    harness::{
+        Html, TestDatabase, apply,
+        browser::{Eyes, Window},
+        each, in_chromium,
+    },
 };
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";

@@ -6,10 +6,14 @@ use atelier_core::domain::{CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;
 
-use super::{every_page::weak_piece, open, signed_in, stylist};
 use crate::{
-    harness::{Html, TestDatabase, apply, browser::Eyes, in_chromium},
-    web::{Demo, Service},
+    browser::{every_page::weak_piece, open, signed_in, stylist},
+    harness::{
+        Html, TestDatabase, apply,
+        browser::Eyes,
+        in_chromium,
+        service::{Demo, Service},
+    },
 };
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";

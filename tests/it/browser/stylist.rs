@@ -5,14 +5,14 @@ use atelier_core::domain::{CustomerId, FeatureValue, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;
 
-use super::{open, signed_in};
 use crate::{
+    browser::{open, signed_in},
     harness::{
         TestDatabase, apply,
         browser::{Eyes, Window},
         in_chromium,
+        service::{Demo, Service},
     },
-    web::{Demo, Service},
 };
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";

@@ -5,14 +5,15 @@ use axum::{Router, response::Html, routing::get};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use super::every_page::violations;
 use crate::{
+    browser::every_page::violations,
     harness::{
         TestDatabase, apply,
         browser::{Eyes, Window},
         each, in_chromium, in_chromium_with_axe, on_sqlite,
+        service::{Service, until},
     },
-    web::{Service, publishable::publish, until},
+    people::publishable::publish,
 };
 
 const SHOP: &str = include_str!("../../../docs/examples/shop.html");

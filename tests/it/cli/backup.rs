@@ -6,10 +6,9 @@ use reqwest::Method;
 use serde_json::json;
 use sqlx::Connection;
 
-use super::{atelier, done, file, fill, path, refused, serve::Served, serve_demo};
 use crate::{
-    harness::{Html, Kind, TestDatabase, apply, contract, on_postgres, on_sqlite, tools},
-    web::models,
+    cli::{atelier, done, file, fill, path, refused, serve::Served, serve_demo},
+    harness::{Html, Kind, TestDatabase, apply, contract, on_postgres, on_sqlite, service::models, tools},
 };
 
 /// The commands of the section, for a database of this kind, that begin with one of these words.

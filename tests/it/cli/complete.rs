@@ -13,10 +13,12 @@ use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{atelier, done, ended, file, path, refused, write_parquet};
 use crate::{
-    harness::{Html, TestDatabase, apply, contract, ids, on_sqlite},
-    web::{Demo, models, rows},
+    cli::{atelier, done, ended, file, path, refused, write_parquet},
+    harness::{
+        Html, TestDatabase, apply, contract, ids, on_sqlite,
+        service::{Demo, models, rows},
+    },
 };
 
 /// Folders of parts, and the program that completes them.

@@ -5,10 +5,9 @@ use std::{fs, path::Path, process::Command};
 use reqwest::Method;
 use serde_json::json;
 
-use super::{REQUIRE_KEY, atelier, ended, path, printed, refused, serve::Served, write_tables};
 use crate::{
-    harness::{Html, TestDatabase, apply, contract, on_sqlite},
-    web::models,
+    cli::{REQUIRE_KEY, atelier, ended, path, printed, refused, serve::Served, write_tables},
+    harness::{Html, TestDatabase, apply, contract, on_sqlite, service::models},
 };
 
 /// The built `atelier` in a home of the test's, without a database.

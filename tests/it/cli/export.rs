@@ -14,10 +14,10 @@ use atelier_files::{AcceptedOutfit, OrderLine, Table};
 use proptest::{collection::vec, prelude::*, sample::select, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 
-use super::{atelier, copy_demo, done, ended, file, import_tables, path, refused, run, write_tables};
 use crate::{
-    harness::{Html, TestDatabase, apply, contract, on_postgres, on_sqlite},
-    web::{Service, feedback::suggested},
+    cli::{atelier, copy_demo, done, ended, file, import_tables, path, refused, run, write_tables},
+    harness::{Html, TestDatabase, apply, contract, on_postgres, on_sqlite, service::Service},
+    outcomes::feedback::suggested,
 };
 
 const TABLES: [&str; 3] = ["articles", "customers", "outfits"];

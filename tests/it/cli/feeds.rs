@@ -6,8 +6,10 @@ use atelier::platform::db::Store;
 use atelier_core::domain::{ArticleId, CustomerId};
 use serde_json::{Value, json};
 
-use super::{atelier, done, file, path, refused};
-use crate::harness::{Html, TestDatabase, apply, on_sqlite};
+use crate::{
+    cli::{atelier, done, file, path, refused},
+    harness::{Html, TestDatabase, apply, on_sqlite},
+};
 
 /// Hats called `a-0`, `a-1` and so on.
 fn hats(numbers: impl Iterator<Item = usize>) -> String {

@@ -4,8 +4,10 @@ use atelier::platform::db::Actor;
 use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp};
 use serde_json::{Value, json};
 
-use super::{atelier, done, file, path, refused, write_parquet, write_tables};
-use crate::harness::{Html, TestDatabase, apply, on_sqlite};
+use crate::{
+    cli::{atelier, done, file, path, refused, write_parquet, write_tables},
+    harness::{Html, TestDatabase, apply, on_sqlite},
+};
 
 /// Of 10,000 customers about every 300th is broken in its own way: 30 in all.
 #[apply(on_sqlite)]

@@ -4,10 +4,9 @@ use atelier::platform::db::Actor;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use super::{atelier, ended, printed, refused};
 use crate::{
-    harness::{Html, TestDatabase, apply, contract, on_sqlite},
-    web::Guarded,
+    cli::{atelier, ended, printed, refused},
+    harness::{Html, TestDatabase, apply, contract, on_sqlite, service::Guarded},
 };
 
 /// Makes a key, and gives what is printed.

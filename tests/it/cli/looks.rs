@@ -10,10 +10,12 @@ use std::{
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 
-use super::{atelier, done, file, fill, path, refused};
 use crate::{
-    harness::{Html, TestDatabase, apply, contract, on_sqlite},
-    web::{Service, models},
+    cli::{atelier, done, file, fill, path, refused},
+    harness::{
+        Html, TestDatabase, apply, contract, on_sqlite,
+        service::{Service, models},
+    },
 };
 
 /// Published; of a blouse, a coat, trousers and ballerinas.
@@ -95,7 +97,7 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     let store = db.open().await;
     // Twelve articles are enough.
     let (articles, now) = (store.articles(), std::time::SystemTime::now().into());
-    let all: Vec<_> = crate::web::rows::<atelier_core::domain::Article>();
+    let all: Vec<_> = crate::harness::service::rows::<atelier_core::domain::Article>();
     let others = all.iter().filter(|one| one.id.as_str() >= "a-00009" && !CSV.contains(one.id.as_str()));
     for article in others {
         articles.delete(&article.id, now).await.unwrap();

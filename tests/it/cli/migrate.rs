@@ -1,5 +1,7 @@
-use super::{atelier, done};
-use crate::harness::{Html, Kind, TestDatabase, apply, contract};
+use crate::{
+    cli::{atelier, done},
+    harness::{Html, Kind, TestDatabase, apply, contract},
+};
 
 #[apply(contract)]
 async fn a_new_database_gets_its_tables(db: TestDatabase) {

@@ -14,13 +14,14 @@ use std::{
 use atelier::config::Cache;
 use atelier_engine::onnx_runtime::VERSION;
 
-use super::{atelier, path, refused, serve::Served};
 use crate::{
+    cli::{atelier, path, refused, serve::Served},
     harness::{
-        Html, TestDatabase, apply, on_sqlite, tools,
+        Html, TestDatabase, apply, on_sqlite,
+        service::{ONNX_RUNTIME, models},
+        tools,
         watched::{Watched, library},
     },
-    web::{ONNX_RUNTIME, models},
 };
 
 async fn cached_library() -> PathBuf {

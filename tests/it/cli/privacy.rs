@@ -6,11 +6,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::Connection;
 
-use super::{serve, serve::Served};
 use crate::{
-    harness::{Html, TestDatabase, apply, contract, on_sqlite},
-    store::erasing::count,
-    web::until,
+    cli::{serve, serve::Served},
+    customers::sql::erasing::count,
+    harness::{Html, TestDatabase, apply, contract, on_sqlite, service::until},
 };
 
 const WHO: &str = "erika-4711";

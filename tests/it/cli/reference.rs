@@ -4,10 +4,9 @@ use std::{env, fmt::Write, fs, path::Path, process::Command, time::SystemTime};
 
 use serde_json::json;
 
-use super::printed;
 use crate::{
-    harness::{TestDatabase, apply, on_sqlite},
-    web::Service,
+    cli::printed,
+    harness::{TestDatabase, apply, on_sqlite, service::Service},
 };
 
 #[apply(on_sqlite)]

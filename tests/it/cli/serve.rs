@@ -14,19 +14,21 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{
-    REQUIRE_KEY, atelier, copy_demo, ended, file, fill, import_tables, path, refused, run, serve, serve_demo,
-    stderr,
-};
 use crate::{
+    cli::{
+        REQUIRE_KEY, atelier, copy_demo, ended, file, fill, import_tables, path, refused, run, serve,
+        serve_demo, stderr,
+    },
+    completion::tickets,
     harness::{
-        Call, Html, TestDatabase, apply, model_server::ModelServer, on_postgres, on_sqlite, tls::Tls, tools,
+        Call, Html, TestDatabase, apply,
+        model_server::ModelServer,
+        on_postgres, on_sqlite,
+        service::{ONNX_RUNTIME, models, until},
+        tls::Tls,
+        tools,
     },
-    web::{
-        ONNX_RUNTIME,
-        foreign_release::{ENDLESS, export_changed},
-        models, tickets, until,
-    },
+    releases::foreign_release::{ENDLESS, export_changed},
 };
 
 /// A running `atelier serve`, with its address and the link that signs the first admin in.

@@ -5,8 +5,10 @@ use std::{fs, path::PathBuf};
 use atelier_core::domain::{ArticleId, CustomerId, FeatureValue};
 use serde_json::{Value, json};
 
-use super::{atelier, done, path, refused, run, stderr};
-use crate::harness::{Html, TestDatabase, apply, on_sqlite};
+use crate::{
+    cli::{atelier, done, path, refused, run, stderr},
+    harness::{Html, TestDatabase, apply, on_sqlite},
+};
 
 fn german(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/german").join(name)

@@ -8,8 +8,10 @@ use atelier_core::domain::Role;
 use axum::Router;
 use tokio::net::TcpListener;
 
-use super::{atelier, printed, refused, serve::Served};
-use crate::harness::{TestDatabase, apply, contract, on_sqlite};
+use crate::{
+    cli::{atelier, printed, refused, serve::Served},
+    harness::{TestDatabase, apply, contract, on_sqlite},
+};
 
 async fn add(db: &TestDatabase, name: &str, role: Role) {
     let store = db.open().await;

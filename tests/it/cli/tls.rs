@@ -13,11 +13,10 @@ use futures_util::future::try_join_all;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::{atelier, printed, refused, run, serve, serve::Served, stderr};
 use crate::{
-    harness::{Html, TestDatabase, apply, on_sqlite, tools},
+    cli::{atelier, printed, refused, run, serve, serve::Served, stderr},
+    harness::{Html, TestDatabase, apply, on_sqlite, service::until, tools},
     http2::{Caller, issue_certificate, take},
-    web::until,
 };
 
 fn clients() -> Result<(), String> {

@@ -4,8 +4,10 @@ use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{fill, path, serve::Served, serve_demo};
-use crate::harness::{TestDatabase, apply, collector, on_sqlite, tls::Tls, tools};
+use crate::{
+    cli::{fill, path, serve::Served, serve_demo},
+    harness::{TestDatabase, apply, collector, on_sqlite, tls::Tls, tools},
+};
 
 #[apply(on_sqlite)]
 async fn a_completion_is_sent_in_the_callers_trace(db: TestDatabase) {

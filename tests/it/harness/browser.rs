@@ -16,7 +16,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::tools;
+use crate::harness::tools;
 
 /// How long a test waits for something on a page.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -9,7 +9,7 @@ use reqwest::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::json;
+use crate::harness::json;
 
 /// A request that is sent when it is awaited.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Runs each contract test on both databases, each time in a fresh database, and reports tests that it could not run.
 //!
 //! A contract is an `async fn` with `#[apply(contract)]`; its arguments are `Fixture`s: the database, or a service on it. It
-//! runs twice, as `store::customers::put_then_get [sqlite]` and `[postgres]`. A test that asks no statement of its own runs
+//! runs twice, as `customers::sql::put_then_get [sqlite]` and `[postgres]`. A test that asks no statement of its own runs
 //! once (`on_sqlite`, `in_chromium`), and so does one about what a single database has (`on_postgres`).
 //! `#[needs(tools::curl)]` below says that a test needs an installed tool. Postgres is the server that `DATABASE_URL` names
 //! (its user must be able to create databases), or else a private one (`tests/shared/postgres.rs`), started when the first
@@ -27,6 +27,8 @@ pub mod model_server;
 mod postgres;
 #[path = "../../shared/private_server.rs"]
 mod private_server;
+pub mod rows;
+pub mod service;
 pub mod tls;
 pub mod tools;
 #[path = "../../shared/watched.rs"]

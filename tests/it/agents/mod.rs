@@ -1,0 +1,3 @@
+//! MCP.
+
+pub mod mcp;

@@ -1,0 +1,4 @@
+//! Evaluation and personas.
+
+pub mod evaluation;
+pub mod personas;

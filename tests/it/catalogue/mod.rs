@@ -1,0 +1,7 @@
+//! Articles and their variants.
+
+pub mod articles;
+pub mod patching;
+pub mod pictures;
+pub mod sql;
+pub mod variants;

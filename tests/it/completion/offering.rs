@@ -1,0 +1,215 @@
+//! What Studio says to a ranks and offers, by its HTML.
+
+use atelier::outcomes::FeedbackKind;
+use atelier_core::domain::{CustomerId, Role};
+use futures_util::TryStreamExt;
+use serde_json::json;
+
+use crate::{
+    harness::{
+        apply, contract, ids,
+        json::{codes, text},
+        on_sqlite,
+        service::{Service, Stylist},
+    },
+    studio::suggesting::{CUSTOMER, OUTFIT, refusals, suggested},
+};
+
+/// Also to the replica that answers pages.
+async fn put(service: &Service, id: &str, article: serde_json::Value) {
+    service.put(format!("/articles/{id}"), article).is(201).await;
+    service.releases.refresh().await.unwrap();
+}
+
+#[apply(on_sqlite)]
+async fn warnings_are_in_a_shops_words(Stylist(service, browser): Stylist) {
+    put(&service, "free", json!({"type": "bag", "name": "The free bag"})).await;
+    let features = json!({"features": {"nogo_materials": ["lether"], "shoe_size": "99", "star_sign": "leo"}});
+    service.put("/customers/odd", features).await;
+    let odd = "customer=odd&slot=a-00134&slot=&type=1:boot";
+    for (query, words) in [
+        (&*format!("{CUSTOMER}&slot="), "Add 3 more pieces for better suggestions."),
+        (&*format!("{CUSTOMER}&slot=a-00134&slot=&total=1"), "Nothing fits the €1 budget."),
+        (
+            "slot=free&slot=&method=none&total=500",
+            "The free bag has no price in the shop’s currency, so the total leaves it out.",
+        ),
+        (odd, "No article has the material “lether”, so this no-go leaves nothing out."),
+        (odd, "Nothing fits this customer’s shoe size, 99. Check the profile, or include what doesn’t fit."),
+        (odd, "The customer’s star sign isn’t recognised, so suggestions ignore it."),
+        (odd, "Include what doesn’t fit: "),
+    ] {
+        let html = browser.page(format!("/studio?{query}")).await;
+        assert!(html.contains(words), "{words} in {html}");
+        assert!(!html.contains("slot 1") && !html.contains("models"), "{html}");
+    }
+}
+
+#[apply(on_sqlite)]
+async fn a_refused_article_that_left_the_shop_is_not_mentioned(Stylist(service, browser): Stylist) {
+    put(&service, "gone", json!({"type": "coat", "name": "Gone tomorrow"})).await;
+    service.put("/customers/odd", json!({"features": {}})).await;
+    let request = json!({"customer": "odd", "outfit": ["a-00134", null], "filters": {"types": {"1": ["coat"]}, "fit": false},
+                         "k": 250, "method": "match"});
+    let answer = service.complete(request).await;
+    let event = json!({"id": "gone", "completion_id": answer["completion_id"], "kind": "rejected", "slot": 1,
+                       "article": "gone", "customer": "odd"});
+    service.send("/feedback", event).is(200).await;
+    let address = "/studio?customer=odd&slot=a-00134&slot=";
+    assert!(browser.page(address).await.contains("Refused (1)</summary>"));
+    service.delete("/articles/gone").is(204).await;
+    service.releases.refresh().await.unwrap();
+    let html = browser.page(address).await;
+    assert!(!html.contains("gone") && !html.contains("Refused ("), "{html}");
+}
+
+/// The factors of what is compared with an unknown customer.
+fn compared(html: &str) -> Vec<&str> {
+    let mut texts: Vec<&str> = html.split(" compared with an unknown customer").collect();
+    texts.pop();
+    texts.into_iter().map(|text| text.rsplit("class=\"quiet\">").next().unwrap()).collect()
+}
+
+#[apply(on_sqlite)]
+async fn an_unknown_customer_is_compared_with_one(Stylist(service, browser): Stylist) {
+    service.put("/customers/blank", json!({"features": {}})).await;
+    let html = browser.page(format!("/studio?customer=blank&{OUTFIT}&own.occasion=office")).await;
+    let factors = compared(&html);
+    assert!(!factors.is_empty() && factors.iter().all(|factor| *factor == "×1.00"), "{factors:?}");
+    assert!(html.contains("because the occasion is office"), "{html}");
+    let html = browser.page(format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
+    assert!(compared(&html).iter().any(|factor| *factor != "×1.00"), "{html}");
+    let html = browser.page(format!("/studio?{OUTFIT}&own.occasion=office&if.age=60")).await;
+    assert!(
+        compared(&html).is_empty()
+            && !html.contains("likely for this")
+            && !html.contains("likelier for this"),
+        "{html}"
+    );
+}
+
+#[apply(on_sqlite)]
+async fn a_rank_is_among_what_the_filters_allow(Stylist(_service, browser): Stylist) {
+    let number = |text: &str| -> usize {
+        let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
+        digits.replace(',', "").parse().unwrap()
+    };
+    let outfit = "slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
+    let placed = async |filters: &str| {
+        let html = browser.page(format!("/studio?{CUSTOMER}&{outfit}&{filters}")).await;
+        let slots = html.split("id=\"slot-").skip(1).take(4).map(|slot| {
+            let (link, rest) = slot.split_once("href=\"").unwrap().1.split_once('"').unwrap();
+            let of = rest.split_once(">Rank ").unwrap().1.split_once(" of ").unwrap().1;
+            (link.replace("&#38;", "&"), number(of))
+        });
+        slots.collect::<Vec<_>>()
+    };
+    let all = placed("any=on&unfit=on&sold_out=on").await;
+    let filtered = placed("price_max=60").await;
+    assert!(filtered.iter().zip(&all).all(|((_, few), (_, many))| few < many), "{filtered:?} of {all:?}");
+    for (link, of) in filtered {
+        // The article itself is counted, also if the filters exclude it.
+        let better = browser.page(&link).await;
+        let best = better.split_once(": best of ").map_or(0, |(_, rest)| number(rest));
+        assert!(of == best || of == best + 1, "{of} and {best} at {link}");
+    }
+}
+
+#[apply(on_sqlite)]
+async fn what_a_method_cannot_rank_is_chosen_by_hand(Stylist(service, browser): Stylist) {
+    for (id, kind) in [("zebra", "coat"), ("cape", "cape")] {
+        put(&service, id, json!({"type": kind, "name": "A zebra piece", "price": 50})).await;
+    }
+    let picked = async |query: &str| {
+        let html =
+            browser.page(format!("/studio?{CUSTOMER}&slot=a-00134&slot=&method=none&pick=1&{query}")).await;
+        let (_, picker) = html.split_once("id=\"pick-title\">").unwrap();
+        picker.split_once("</section>").unwrap().0.to_owned()
+    };
+    let found = picked("search=zebra").await;
+    for part in ["slot=zebra", "slot=cape", "2 articles"] {
+        assert!(found.contains(part), "{part} in {found}");
+    }
+    assert!(!found.contains("match the words"), "{found}");
+    assert!(picked("type=1:cape").await.contains("slot=cape"));
+    let coats = picked("type=1:coat&search=coat").await;
+    let last = coats.rsplit("class=\"tile\"").next().unwrap();
+    assert!(coats.contains("slot=zebra") == last.contains("slot=zebra"), "it is the last: {coats}");
+    assert!(!picked("search=zebra&price_max=40").await.contains("slot=zebra"), "the filters hold");
+}
+
+#[apply(contract)]
+async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(Stylist(service, browser): Stylist) {
+    let customer = CustomerId::new("c-014871").unwrap();
+    let view = format!("{CUSTOMER}&{OUTFIT}");
+    let html = browser.page(format!("/studio?{view}")).await;
+    let (first, refusal) = (suggested(&html)[0].to_owned(), refusals(&html)[0]);
+    // The shop's own site says so, too.
+    let request = json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 50});
+    let answer = service.complete(request).await;
+    let event = json!({"id": "site", "completion_id": answer["completion_id"], "kind": "rejected", "slot": 1,
+                       "article": first, "customer": "c-014871"});
+    service.send("/feedback", event).is(200).await;
+    let send = async |field: &str, value: &str| {
+        let answer = browser.post("/studio/feedback", &[("view", &view), (field, value)]).is(303).await;
+        browser.page(answer.header("location")).await
+    };
+    let last = async || {
+        let entry = service.log(1).await.remove(0);
+        (entry.action, entry.subject, entry.customer)
+    };
+    for _ in 0..2 {
+        assert!(!suggested(&send("refused", refusal).await).contains(&&*first));
+        assert_eq!(last().await, ("feedback.refuse".into(), first.clone(), Some(customer.clone())));
+        assert_eq!(suggested(&send("undone", refusal).await)[0], first);
+        assert_eq!(last().await, ("feedback.withdraw".into(), first.clone(), Some(customer.clone())));
+        let events = service.store.feedback().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
+        let kept = events.iter().filter(|event| event.kind == FeedbackKind::Rejected).count();
+        assert_eq!(kept, 1, "the site's event is kept");
+    }
+    // Without the name of the mistake, the event stays, and can be repeated.
+    send("refused", refusal).await;
+    assert_eq!(suggested(&send("undone", &format!("0/-/{first}")).await)[0], first);
+    assert!(!suggested(&send("refused", refusal).await).contains(&&*first));
+    assert_eq!(last().await.0, "feedback.refuse");
+    let entries = service.log(9).await.len();
+    send("refused", refusal).await;
+    assert_eq!(service.log(9).await.len(), entries, "a double click is one");
+}
+
+#[apply(on_sqlite)]
+async fn a_new_shop_has_occasions(service: Service) {
+    service.put("/articles/a", json!({"type": "coat"})).await;
+    service.put("/customers/ann", json!({"features": {}})).await;
+    let browser = service.signed_in(Role::Stylist).await;
+    let html = browser.page("/studio?customer=ann&slot=a").await;
+    assert!(html.contains("own.occasion=office") && html.contains("own.occasion=wedding"), "{html}");
+    assert!(!html.contains("own.gender="), "only what is of outfits");
+}
+
+#[apply(on_sqlite)]
+async fn an_ideas_total_is_that_of_the_whole_outfit(Stylist(_service, browser): Stylist) {
+    let html = browser.page(format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
+    let (_, ideas) = html.split_once("<ul class=\"sets\">").unwrap();
+    let (_, link) = ideas.split_once("href=\"").unwrap();
+    let outfit = browser.page(&link.split('"').next().unwrap().replace("&#38;", "&")).await;
+    let total = |html: &str| html.split_once(">Total ").unwrap().1.split('<').next().unwrap().to_owned();
+    assert_eq!(total(ideas), total(&outfit));
+}
+
+#[apply(on_sqlite)]
+async fn prices_of_other_currencies_are_not_added_up(Stylist(service, browser): Stylist) {
+    for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {
+        put(&service, id, json!({"type": "beanie", "price": price, "currency": currency})).await;
+    }
+    assert!(!browser.page("/studio?slot=own&slot=other&total=10").await.contains("id=\"over\""));
+    assert!(browser.page("/studio?slot=own&slot=other&total=8").await.contains("Over the €8 budget"));
+    // £5 are not €5, so the beanie for €9 still fits, and one in pounds is not suggested.
+    let filters = json!({"types": {"1": ["beanie"]}, "price": {"total": 9}});
+    let request = json!({"outfit": ["other", null], "k": 250, "filters": filters, "method": "match"});
+    let answer = service.complete(request).await;
+    let found = ids(&answer["blanks"][0]["suggestions"]);
+    assert!(found.iter().any(|id| id == "own") && !found.iter().any(|id| id == "cheap"), "{found:?}");
+    assert_eq!(codes(&answer["warnings"])[0], "price-unknown", "{answer}");
+    assert!(text(&answer["warnings"][0]["detail"]).contains("another currency"), "{answer}");
+}

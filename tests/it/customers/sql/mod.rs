@@ -1,0 +1,4 @@
+//! Its statements, on both databases.
+
+pub mod customers;
+pub mod erasing;

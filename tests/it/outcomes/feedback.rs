@@ -1,0 +1,223 @@
+use std::time::SystemTime;
+
+use atelier::completion::tickets::{Suggested, SuggestedFor};
+use atelier_core::domain::ArticleId;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    TestDatabase, apply, contract, ids, on_sqlite, pick,
+    service::{Demo, Service},
+};
+
+/// Of a release that is not served, with two suggestions for the blank in slot 1.
+pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {
+    let article = |id| ArticleId::new(id).unwrap();
+    Suggested {
+        release: "spring".into(),
+        method: method.into(),
+        arm: arm.map(Into::into),
+        at: SystemTime::now().into(),
+        is_shared: false,
+        held_out: false,
+        outfit: vec![Some(article("a-0")), None, Some(article("a-2"))],
+        blanks: vec![SuggestedFor {
+            slot: 1,
+            articles: vec![article("a-7"), article("a-3")],
+            in_sets: Vec::new(),
+            rules: Vec::new(),
+        }],
+    }
+}
+
+fn completion(service: &Service) -> String {
+    service.state.tickets().issue(&suggested("gsu", None))
+}
+
+pub fn event(completion: &str, id: &str, kind: &str) -> Value {
+    json!({"id": id, "completion_id": completion, "kind": kind, "slot": 1, "article": "a-7"})
+}
+
+pub async fn report(service: &Service, body: &Value) -> (u16, Value) {
+    service.ask("/feedback", body).await
+}
+
+#[apply(on_sqlite)]
+async fn an_event_counts_once(service: Service) {
+    let id = completion(&service);
+    let first = event(&id, "e-1", "accepted");
+    for recorded in [true, false] {
+        assert_eq!(report(&service, &first).await, (200, json!({"id": "e-1", "recorded": recorded})));
+    }
+    let (status, problem) = report(&service, &event(&id, "e-1", "rejected")).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("conflict")));
+    assert_eq!(problem["detail"], "that feedback id was used for another event; use a new id for each event");
+    let stored = service.store.feedback().for_completion(&id).await.unwrap();
+    assert_eq!(stored.len(), 2, "accepted, and therefore shown");
+    assert_eq!((stored[0].release.as_str(), stored[0].method.as_str(), stored[0].rank), ("spring", "gsu", 1));
+}
+
+#[apply(on_sqlite)]
+async fn invalid_events_are_refused_with_pointers(service: Service) {
+    let id = completion(&service);
+    for (field, value) in [
+        ("slot", json!(2)),
+        ("slot", json!(-1)),
+        ("slot", json!(5_000_000_000_u64)),
+        ("rank", json!(2)),
+        ("rank", json!(0)),
+        ("kind", json!("seen")),
+        ("article", json!("a\u{0}")),
+        ("customer", json!("nobody")),
+        ("id", json!("")),
+        ("colour", json!("red")),
+        ("completion_id", json!("made-up")),
+        ("completion_id", json!("")),
+    ] {
+        let mut body = event(&id, "e", "shown");
+        body[field] = value;
+        let answer = service.send("/feedback", &body).await;
+        match field {
+            "completion_id" => answer.assert_problem(404, &[]),
+            _ => answer.assert_problem(422, &[&format!("/{field}")]),
+        };
+    }
+    assert_eq!(service.store.feedback().counts().await.unwrap(), []);
+}
+
+#[apply(on_sqlite)]
+async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
+    let limits = atelier::config::Limits { feedback_events: 4, ..Default::default() };
+    let service = Service::start_with(&db, limits).await;
+    let id = completion(&service);
+    let (good, unknown) = (event(&id, "e-1", "shown"), event("made-up", "e-2", "shown"));
+    let answer = service.send("/feedback", json!([good, unknown, 7, good])).is(200).await;
+    let items = answer.json();
+    assert_eq!(items[0], json!({"id": "e-1", "recorded": true}));
+    assert_eq!(
+        pick(&items[1], "status code request_id"),
+        json!([404, "not-found", answer.header("x-request-id")])
+    );
+    assert_eq!(items[2]["errors"][0]["detail"], "expected an object, found a number");
+    assert_eq!(items[3], json!({"id": "e-1", "recorded": false}));
+    assert_eq!(report(&service, &json!([])).await, (200, json!([])));
+    let (status, problem) = report(&service, &json!([1, 2, 3, 4, 5])).await;
+    assert_eq!((status, &problem["detail"]), (422, &json!("a list has at most 4 events, found 5; split it")));
+}
+
+/// A hundred events are one transaction.
+#[apply(contract)]
+async fn a_long_list_is_recorded_without_its_bad_events(service: Service) {
+    let id = completion(&service);
+    let mut events: Vec<Value> = (0..250).map(|n| event(&id, &format!("e-{n}"), "shown")).collect();
+    events[20]["customer"] = "nobody".into();
+    events[30] = event(&id, "e-0", "accepted");
+    events[40]["slot"] = 2.into();
+    events[249]["kind"] = "bought".into();
+    let items = service.ask_ok("/feedback", json!(events)).await;
+    assert_eq!(items.as_array().unwrap().len(), 250);
+    for (place, item) in items.as_array().unwrap().iter().enumerate() {
+        match place {
+            20 => assert_eq!(item["errors"][0]["pointer"], "/customer", "{item}"),
+            30 => assert_eq!(item["code"], "conflict", "{item}"),
+            40 => assert_eq!(item["errors"][0]["pointer"], "/slot", "{item}"),
+            _ => {
+                let is_first = [0, 249].contains(&place);
+                assert_eq!(*item, json!({"id": format!("e-{place}"), "recorded": is_first}));
+            }
+        }
+    }
+    let found = &service.json("/feedback/counts").await["items"][0];
+    assert_eq!(pick(found, "shown bought accepted"), json!([1, 1, 0]));
+    assert_eq!(service.store.feedback().for_completion(&id).await.unwrap().len(), 247);
+}
+
+#[apply(on_sqlite)]
+async fn counts_have_intervals(service: Service) {
+    assert_eq!(service.json("/feedback/counts").await, json!({"items": []}));
+    let mut events: Vec<Value> =
+        (0..10).map(|n| event(&completion(&service), &format!("s-{n}"), "shown")).collect();
+    let last = events[9]["completion_id"].as_str().unwrap().to_owned();
+    events.push(event(&last, "a-0", "accepted"));
+    events.push(event(&last, "b-0", "bought"));
+    let other = service.state.tickets().issue(&suggested("none", Some("autumn/none")));
+    events.push(event(&other, "r-0", "rejected"));
+    service.ask_ok("/feedback", json!(events)).await;
+    let counts = service.json("/feedback/counts").await;
+    let (gsu, fields) = (&counts["items"][0], "release method arm shown accepted rejected bought");
+    assert_eq!(pick(gsu, fields), json!(["spring", "gsu", null, 10, 1, 0, 1]));
+    let bound = |name: &str| gsu["acceptance"][name].as_f64().unwrap();
+    assert!(gsu["acceptance"]["value"] == 0.1 && bound("low") < 0.1 && bound("high") > 0.1, "{gsu}");
+    // Rejected, and therefore shown.
+    let none = json!(["spring", "none", "autumn/none", 1, 0, 1, 0]);
+    assert_eq!(pick(&counts["items"][1], fields), none);
+    let outfits = service.get("/feedback/outfits.jsonl").await;
+    assert_eq!(outfits.header("content-type"), "application/x-ndjson");
+    assert_eq!(outfits.text(), "", "no customer is known");
+}
+
+/// The largest tickets: seven blanks with twenty suggestions each, and the longest ids.
+#[apply(contract)]
+async fn long_completion_ids_are_kept(service: Service) {
+    let article = |prefix: &str, n: usize| ArticleId::new(format!("{prefix}{n:03}")).unwrap();
+    let long = |letter: &str| letter.repeat(125);
+    let blank = |slot| SuggestedFor {
+        slot,
+        articles: (0..20).map(|n| article("a-", n)).collect(),
+        in_sets: (0..16).map(|n| article("b-", n)).collect(),
+        rules: (0..30).map(|rule| [rule; 6]).collect(),
+    };
+    for (number, blanks, letter) in [(0, 7, "x"), (1, 1, "x"), (2, 1, "😀")] {
+        let visible = 8 - blanks;
+        let outfit: Vec<_> = (0..visible).map(|n| Some(article(&long(letter), n))).collect();
+        let suggested = Suggested {
+            release: "r".repeat(200),
+            arm: Some("a".repeat(200)),
+            outfit: outfit.into_iter().chain(vec![None; blanks]).collect(),
+            blanks: (visible..8).map(blank).collect(),
+            ..suggested("gsu", None)
+        };
+        let id = service.state.tickets().issue(&suggested);
+        assert!(id.len() <= 2400, "{}", id.len());
+        let body = json!({"id": format!("e-{number}"), "completion_id": id, "kind": "shown", "slot": 7,
+                          "article": "a-019"});
+        let (status, taken) = report(&service, &body).await;
+        assert_eq!((status, &taken["recorded"]), (200, &json!(true)), "{number}: {taken}");
+    }
+}
+
+#[apply(contract)]
+async fn suggestions_and_feedback_become_training_data(Demo(service): Demo) {
+    let outfit = service.store.outfits().first(1).await.unwrap().remove(0).outfit;
+    let (customer, first) = (outfit.customer.as_str(), outfit.articles()[0].as_str());
+    let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
+    slots[1] = Value::Null;
+    let asked = json!({"customer": customer, "outfit": slots, "k": 3});
+    let completed = service.ask_ok("/complete", asked).await;
+    let id = completed["completion_id"].as_str().unwrap();
+    let second = ids(&completed["blanks"][0]["suggestions"]).remove(1);
+    let event = |key: &str, article: &str| {
+        json!({"id": key, "completion_id": id, "kind": "accepted", "slot": 1, "article": article,
+               "customer": customer})
+    };
+    assert_eq!(service.ask_ok("/feedback", event("e-1", &second)).await["recorded"], true);
+    let stored = service.store.feedback().for_completion(id).await.unwrap().remove(0);
+    assert_eq!(stored.rank, 2, "the rank comes from the ticket");
+    assert_eq!(json!([stored.release, stored.method]), pick(&completed, "release method"));
+
+    let mut wrong = event("e-2", &second);
+    wrong["rank"] = json!(1);
+    service.send("/feedback", wrong).await.assert_problem(422, &["/rank"]);
+    // It is in the outfit, so it cannot have been suggested.
+    service.send("/feedback", event("e-3", first)).await.assert_problem(422, &["/article"]);
+
+    let lines = service.get("/feedback/outfits.jsonl").await.text();
+    let line: Value = serde_json::from_str(&lines).expect("one line");
+    assert_eq!(line["customer"], customer);
+    let mut expected: Vec<String> = outfit.articles().iter().map(ToString::to_string).collect();
+    expected[1] = second;
+    let mut found: Vec<String> = serde_json::from_value(line["articles"].clone()).unwrap();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected, "the accepted article fills the blank");
+    service.post("/outfits/bulk", "application/x-ndjson", lines).is(200).await;
+}

@@ -1,0 +1,5 @@
+//! Feedback and events.
+
+pub mod events;
+pub mod feedback;
+pub mod sql;

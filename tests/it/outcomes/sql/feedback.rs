@@ -1,0 +1,276 @@
+use atelier::{
+    completion::tickets::CountedRules,
+    outcomes::{
+        CountedBy, CountedOnly, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded,
+        SuggestedArticle,
+    },
+    platform::db::{Conflict, Store, StoreError},
+};
+use atelier_core::domain::{RuleDigest, Timestamp};
+use futures_util::TryStreamExt;
+
+use crate::harness::{
+    apply, contract,
+    rows::{LATER, NOW, article_id, customer_id, with_customers},
+};
+
+fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
+    FeedbackEvent {
+        kind,
+        completion_id: "k-1".into(),
+        slot: 1,
+        article: article_id("a-1"),
+        rank: 2,
+        release: "demo".into(),
+        method: method.into(),
+        arm: arm.map(Into::into),
+        customer: None,
+        at: NOW,
+        reason: None,
+    }
+}
+
+/// Records an event about an article that the catalogue lacks.
+async fn record(store: &Store, key: &str, event: &FeedbackEvent) -> Result<Recorded, StoreError> {
+    store.feedback().record(key, event, &SuggestedArticle::default()).await
+}
+
+#[apply(contract)]
+async fn recorded_feedback_is_read_back(store: Store) {
+    with_customers(&store, &["c"]).await;
+    let shown = FeedbackEvent { customer: Some(customer_id("c")), ..event(FeedbackKind::Shown, "gsu", None) };
+    let bought = FeedbackEvent { at: LATER, ..event(FeedbackKind::Bought, "gsu", Some("b")) };
+    assert_eq!(record(&store, "1", &shown).await, Ok(Recorded::Now));
+    assert_eq!(record(&store, "2", &bought).await, Ok(Recorded::Now));
+    assert_eq!(store.feedback().for_customer(&customer_id("c")).try_collect().await, Ok(vec![shown.clone()]));
+    assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![shown, bought]));
+    assert_eq!(store.feedback().for_completion("k-2").await, Ok(vec![]));
+}
+
+#[apply(contract)]
+async fn the_same_key_counts_once(store: Store) {
+    let first = event(FeedbackKind::Shown, "gsu", None);
+    let again = FeedbackEvent { at: LATER, ..first.clone() };
+    // Two concurrent requests, as of an impatient client.
+    let feedback = store.feedback();
+    let (one, other) = tokio::join!(record(&store, "key", &first), record(&store, "key", &first));
+    assert!(matches!(
+        (one.unwrap(), other.unwrap()),
+        (Recorded::Now, Recorded::Before) | (Recorded::Before, Recorded::Now)
+    ));
+    assert_eq!(record(&store, "key", &again).await, Ok(Recorded::Before));
+    assert_eq!(feedback.for_completion("k-1").await, Ok(vec![first.clone()]));
+    assert_eq!(feedback.counts().await.unwrap()[0].outcomes.shown, 1);
+}
+
+#[apply(contract)]
+async fn what_cannot_be_recorded_is_refused(store: Store) {
+    let first = event(FeedbackKind::Shown, "gsu", None);
+    record(&store, "key", &first).await.unwrap();
+    let differs = StoreError::Conflict(Conflict::FeedbackDiffers);
+    let stranger = FeedbackEvent { customer: Some(customer_id("nobody")), ..first.clone() };
+    for (key, event, reason) in [
+        ("key", event(FeedbackKind::Rejected, "gsu", None), &differs),
+        ("key", event(FeedbackKind::Shown, "gs", None), &differs),
+        ("key", event(FeedbackKind::Shown, "gsu", Some("a")), &differs),
+        ("key", FeedbackEvent { slot: 2, ..first.clone() }, &differs),
+        ("key", FeedbackEvent { rank: 3, ..first.clone() }, &differs),
+        ("1", stranger, &StoreError::Conflict(Conflict::UnknownCustomer)),
+    ] {
+        assert_eq!(record(&store, key, &event).await.as_ref(), Err(reason), "{event:?}");
+    }
+    for completion_id in ["a\0b".to_owned(), "x".repeat(10_000)] {
+        let unfit = FeedbackEvent { completion_id, ..first.clone() };
+        let refused = record(&store, "1", &unfit).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Unfit { what: "a completion's id", .. }), "{refused}");
+    }
+    assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![first.clone()]));
+    // A key may be any text, because its digest is stored.
+    let fine = FeedbackEvent { completion_id: "k-2".into(), ..first };
+    assert_eq!(record(&store, &"\0".repeat(10_000), &fine).await, Ok(Recorded::Now));
+}
+
+#[apply(contract)]
+async fn counts_are_by_release_method_and_arm(store: Store) {
+    assert_eq!(store.feedback().counts().await, Ok(vec![]));
+    let mut key = 0;
+    for (kind, method, arm, times) in [
+        (FeedbackKind::Shown, "gsu", Some("b"), 3),
+        (FeedbackKind::Accepted, "gsu", Some("b"), 2),
+        (FeedbackKind::Bought, "gsu", Some("b"), 1),
+        (FeedbackKind::Shown, "gsu", None, 1),
+        (FeedbackKind::Rejected, "none", Some("a"), 1),
+    ] {
+        for _ in 0..times {
+            key += 1;
+            let event = FeedbackEvent { completion_id: format!("k-{key}"), ..event(kind, method, arm) };
+            record(&store, &key.to_string(), &event).await.unwrap();
+        }
+    }
+    let counts = store.feedback().counts().await.unwrap();
+    let found: Vec<_> = counts
+        .iter()
+        .map(|FeedbackCounts { method, arm, outcomes, .. }| {
+            let Outcomes { shown, accepted, rejected, sold, .. } = outcomes;
+            (method.as_str(), arm.as_deref(), [*shown, *accepted, *rejected, sold.bought])
+        })
+        .collect();
+    let expected =
+        [("gsu", None, [1, 0, 0, 0]), ("gsu", Some("b"), [6, 2, 0, 1]), ("none", Some("a"), [1, 0, 1, 0])];
+    assert_eq!(found, expected);
+    assert!(counts.iter().all(|counts| counts.release == "demo"));
+}
+
+#[apply(contract)]
+async fn the_same_event_under_another_key_counts_once(store: Store) {
+    let feedback = store.feedback();
+    let bought = event(FeedbackKind::Bought, "gsu", None);
+    // Two programs that report the same purchase at the same time.
+    let keys: Vec<String> = (0..8).map(|n| n.to_string()).collect();
+    let all = futures_util::future::join_all(keys.iter().map(|key| record(&store, key, &bought))).await;
+    assert_eq!(all.iter().filter(|recorded| **recorded == Ok(Recorded::Now)).count(), 1, "{all:?}");
+    assert_eq!(record(&store, "3", &bought).await, Ok(Recorded::Before), "and again");
+    let rejected = event(FeedbackKind::Rejected, "gsu", None);
+    let differs = Err(StoreError::Conflict(Conflict::FeedbackDiffers));
+    assert_eq!(record(&store, "3", &rejected).await, differs, "a repeat's key is its own");
+    let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
+    assert_eq!((counts.outcomes.shown, counts.outcomes.sold.bought), (1, 1));
+    // Each report is kept: accepted, rejected and accepted again is not the same as accepted once.
+    assert_eq!(feedback.for_completion("k-1").await.unwrap().len(), 9);
+    for (n, other) in [
+        FeedbackEvent { slot: 2, ..bought.clone() },
+        FeedbackEvent { article: article_id("a-2"), ..bought.clone() },
+        FeedbackEvent { completion_id: "k-2".into(), ..bought.clone() },
+        FeedbackEvent { kind: FeedbackKind::Accepted, ..bought },
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert_eq!(record(&store, &format!("other-{n}"), other).await, Ok(Recorded::Now));
+    }
+}
+
+#[apply(contract)]
+async fn what_was_accepted_was_shown(store: Store) {
+    let feedback = store.feedback();
+    record(&store, "1", &event(FeedbackKind::Accepted, "gsu", None)).await.unwrap();
+    record(&store, "2", &event(FeedbackKind::Bought, "gsu", None)).await.unwrap();
+    let shown = event(FeedbackKind::Shown, "gsu", None);
+    assert_eq!(record(&store, "3", &shown).await, Ok(Recorded::Before), "it counts as shown already");
+    let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
+    assert_eq!((counts.outcomes.shown, counts.outcomes.accepted, counts.outcomes.sold.bought), (1, 1, 1));
+}
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+fn on_day(day: i64, event: FeedbackEvent) -> FeedbackEvent {
+    FeedbackEvent { at: Timestamp::from_millis(day * DAY + 7), ..event }
+}
+
+fn of_type(kind: &str, is_new: bool) -> SuggestedArticle {
+    SuggestedArticle { kind: Some(kind.into()), is_new: Some(is_new), ..SuggestedArticle::default() }
+}
+
+/// `releases::operations::acceptance` has the other ways to count.
+#[apply(contract)]
+async fn outcomes_count_for_the_day_of_showing(store: Store) {
+    with_customers(&store, &["c", "d"]).await;
+    let feedback = store.feedback();
+    let of = |customer: &str, article: &str, kind| FeedbackEvent {
+        customer: Some(customer_id(customer)),
+        article: article_id(article),
+        ..event(kind, "gsu", None)
+    };
+    let shown = |article| on_day(10, of("c", article, FeedbackKind::Shown));
+    let page = [
+        ("1".to_owned(), shown("a"), of_type("coat", false)),
+        ("2".to_owned(), shown("b"), of_type("coat", true)),
+        ("3".to_owned(), FeedbackEvent { slot: 2, ..shown("e") }, of_type("bag", false)),
+    ];
+    feedback.record_all(&page).await.unwrap();
+    feedback.record_all(&page).await.unwrap();
+    let accepted = on_day(11, of("d", "f", FeedbackKind::Accepted));
+    feedback.record("4", &accepted, &of_type("bag", true)).await.unwrap();
+    // Days later, when the article is another one.
+    let later = on_day(15, of("c", "a", FeedbackKind::Accepted));
+    feedback.record("5", &later, &of_type("cape", true)).await.unwrap();
+    let all = CountedOnly::default();
+    let describe = |Outcomes { accepted, shown, .. }| format!("{accepted}/{shown}");
+    for (by, since, expected) in [
+        (CountedBy::Day, 0, "10 1/3, 11 1/1"),
+        (CountedBy::Day, 11, "11 1/1"),
+        (CountedBy::ArticleType, 0, "bag 1/2, coat 1/2"),
+        (CountedBy::IsNew, 0, "0 1/2, 1 1/2"),
+        (CountedBy::Slot, 0, "1 2/3, 2 0/1"),
+    ] {
+        let rows = feedback.acceptance(by, since, &all).await.unwrap().into_iter();
+        let rows: Vec<_> = rows.map(|(value, found)| format!("{value} {}", describe(found))).collect();
+        assert_eq!(rows.join(", "), expected);
+    }
+    let by_feature = async |since| {
+        let rows = feedback.acceptance_by_feature(since, "age", &all).await.unwrap();
+        rows.into_iter().map(|(_, found)| describe(found)).collect::<String>()
+    };
+    assert_eq!((by_feature(0).await, by_feature(11).await), ("2/4".to_owned(), "1/1".to_owned()));
+    store.customers().erase(&customer_id("c"), NOW).await.unwrap();
+    let total: u64 = feedback
+        .acceptance(CountedBy::Day, 0, &all)
+        .await
+        .unwrap()
+        .iter()
+        .map(|(_, found)| found.shown)
+        .sum();
+    assert_eq!((by_feature(0).await, total), ("1/1".to_owned(), 4), "the events still count");
+}
+
+#[apply(contract)]
+async fn a_withdrawn_refusal_counts_no_more(store: Store) {
+    let feedback = store.feedback();
+    let rejected = event(FeedbackKind::Rejected, "gsu", None);
+    let refused = async || feedback.counts().await.unwrap()[0].outcomes.rejected;
+    for key in ["1", "2"] {
+        record(&store, key, &rejected).await.unwrap();
+    }
+    assert_eq!(refused().await, 1);
+    feedback.withdraw_refusal("2", None, &rejected.article, NOW).await.unwrap();
+    assert_eq!(refused().await, 1, "the repeat did not count");
+    feedback.withdraw_refusal("1", None, &rejected.article, NOW).await.unwrap();
+    assert_eq!(refused().await, 0);
+    record(&store, "3", &rejected).await.unwrap();
+    assert_eq!(refused().await, 1);
+}
+
+#[apply(contract)]
+async fn outcomes_count_for_the_rules_that_could_change_them(store: Store) {
+    let feedback = store.feedback();
+    let (one, both) = ([1; 6], vec![[2; 6], [1; 6]]);
+    let of = |held_out: bool, rules: &[[u8; 6]]| SuggestedArticle {
+        rules: CountedRules { held_out, rules: rules.into() },
+        ..of_type("coat", false)
+    };
+    let of_completion = |id: &str, day, kind| {
+        on_day(day, FeedbackEvent { completion_id: id.into(), ..event(kind, "gsu", None) })
+    };
+    let rejected = of_completion("a", 10, FeedbackKind::Rejected);
+    let shown = |id: &str| (id.to_owned(), of_completion(id, 12, FeedbackKind::Shown), of(true, &[one]));
+    feedback.record("1", &rejected, &of(false, &both)).await.unwrap();
+    feedback.record("1", &rejected, &of(false, &both)).await.unwrap();
+    feedback.record_all(&[shown("b"), shown("c")]).await.unwrap();
+    let later = of_completion("b", 15, FeedbackKind::Bought);
+    let unknown = FeedbackEvent { customer: Some(customer_id("nobody")), ..later.clone() };
+    let batch = [("2", later, of(true, &[one])), ("3", unknown, of(true, &[one]))];
+    feedback.record_all(&batch.map(|(key, event, of)| (key.to_owned(), event, of))).await.unwrap();
+    let counts = async |since| {
+        let mut rows = feedback.rule_outcomes(since).await.unwrap();
+        rows.sort_by_key(|(rule, held_out, _)| (*rule, *held_out));
+        let count = |(rule, held_out, found): (RuleDigest, bool, Outcomes)| {
+            (rule[0], held_out, [found.shown, found.rejected, found.sold.bought])
+        };
+        rows.into_iter().map(count).collect::<Vec<_>>()
+    };
+    let first = [(1, false, [1, 1, 0]), (1, true, [2, 0, 1]), (2, false, [1, 1, 0])];
+    assert_eq!(counts(10).await, first);
+    assert_eq!(counts(11).await, first[1..2]);
+    feedback.withdraw_refusal("1", None, &rejected.article, NOW).await.unwrap();
+    assert_eq!(counts(0).await, [(1, false, [1, 0, 0]), first[1], (2, false, [1, 0, 0])]);
+}

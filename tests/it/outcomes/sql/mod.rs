@@ -1,0 +1,4 @@
+//! Its statements, on both databases.
+
+pub mod events;
+pub mod feedback;

@@ -1,0 +1,5 @@
+//! Saved outfits.
+
+pub mod api;
+pub mod saved_outfits;
+pub mod sql;

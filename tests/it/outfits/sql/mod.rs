@@ -1,0 +1,4 @@
+//! Its statements, on both databases.
+
+pub mod outfits;
+pub mod saved_outfits;

@@ -1,0 +1,72 @@
+use std::time::{Duration, Instant};
+
+use atelier::platform::db::{Put, Store, StoreError};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::harness::{
+    Kind, TestDatabase, apply, contract,
+    rows::{NOW, article, coat},
+};
+
+async fn write(store: Store, writer: usize) {
+    for n in 0..50 {
+        let mine = coat(&format!("{writer}-{n}"));
+        assert_eq!(store.articles().put(&mine, NOW).await, Ok(Put::Added));
+        // And one that all of them write.
+        let shared = article("shared", &format!("{writer}-{n}"), json!({}));
+        store.articles().put(&shared, NOW).await.unwrap();
+        assert_eq!(store.articles().get(&mine.id).await, Ok(Some(mine)));
+    }
+}
+
+/// Four in each of two stores, as in two processes.
+#[apply(contract)]
+async fn concurrent_writes_all_succeed(db: TestDatabase) {
+    let stores = [db.open().await, db.open().await];
+    let mut writers = JoinSet::new();
+    for writer in 0..8 {
+        writers.spawn(write(stores[writer % 2].clone(), writer));
+    }
+    writers.join_all().await;
+    assert_eq!(stores[0].articles().count().await, Ok(8 * 50 + 1));
+}
+
+#[apply(contract)]
+async fn a_cancelled_write_blocks_nothing(store: Store) {
+    for n in 0..50_u64 {
+        let patience = Duration::from_micros(n * 20);
+        let _ = tokio::time::timeout(patience, store.articles().put(&coat(&format!("{n}")), NOW)).await;
+    }
+    assert_eq!(store.articles().put(&coat("last"), NOW).await, Ok(Put::Added));
+    assert_eq!(store.articles().get(&coat("last").id).await, Ok(Some(coat("last"))));
+}
+
+/// Behind another program's transaction that does not end, from the same process and from another. An import waits longer than a
+/// write, and behind another import.
+#[apply(contract)]
+async fn a_write_times_out(db: TestDatabase) {
+    let (here, elsewhere) = (db.open().await, db.open().await);
+    let coat = coat("a");
+    here.articles().put(&coat, NOW).await.unwrap();
+    here.articles().put(&article("b", "coat", json!({})), NOW).await.unwrap();
+    let first = here.import(NOW).await.unwrap();
+    let patient = db.open().await;
+    let next = tokio::spawn(async move { patient.import(NOW).await?.article_ids().await });
+    let mut raw = db.raw().await;
+    let hold = match db.kind {
+        Kind::Sqlite => "begin immediate",
+        Kind::Postgres => "begin; select id from articles for update",
+    };
+    sqlx::raw_sql(hold).execute(&mut raw).await.unwrap();
+    let (started, hats) = (Instant::now(), ["a", "b"].map(|id| article(id, "hat", json!({}))));
+    let outcomes = tokio::join!(here.articles().put(&hats[0], NOW), elsewhere.articles().put(&hats[1], NOW));
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    for outcome in [outcomes.0, outcomes.1] {
+        assert!(matches!(outcome, Err(StoreError::Busy { .. })), "{outcome:?}");
+    }
+    sqlx::raw_sql("rollback").execute(&mut raw).await.unwrap();
+    first.commit().await.unwrap();
+    assert_eq!(next.await.unwrap(), Ok(hats.map(|hat| hat.id).to_vec()));
+    assert_eq!(here.articles().put(&coat, NOW).await, Ok(Put::Unchanged));
+}

@@ -1,0 +1,236 @@
+//! Which release is live, and how another one is activated.
+
+use std::{fs, path::Path};
+
+use atelier::platform::db::Entry;
+use atelier_core::domain::{Role, Timestamp};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{
+    harness::{Html, TestDatabase, apply, on_sqlite, service::models},
+    outfits::api::change_file,
+    releases::{
+        api::{change_manifest, copy},
+        operations::{last, row, start},
+    },
+};
+
+/// A folder with the demo release and one with fewer methods.
+pub fn two_releases() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let (demo, less) = (folder.path().join("demo"), folder.path().join("less"));
+    copy(&models().join("demo"), &demo);
+    copy(&demo, &less);
+    for file in fs::read_dir(&less).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()) {
+        if Path::new(&file).extension().is_some_and(|kind| kind == "onnx") {
+            // A model's metadata names its release: a name of the same length can replace it in the file.
+            change_file(&less, &file, |mut bytes| {
+                let named = b"\x0a\x07release\x12\x04demo";
+                let place = bytes.windows(named.len()).position(|window| window == named).unwrap();
+                bytes[place + named.len() - 4..place + named.len()].copy_from_slice(b"less");
+                bytes
+            });
+        }
+    }
+    change_manifest(&less, |manifest| {
+        manifest["name"] = json!("less");
+        manifest["default_method"] = json!("gsu");
+        manifest["data"]["fingerprint"] = json!("other");
+        let methods = manifest["methods"].as_array_mut().unwrap();
+        methods.retain(|entry| entry["method"] != "np" && entry["method"] != "c");
+    });
+    folder
+}
+
+/// The same, and two that cannot be served: one has a truncated model, the other another format.
+fn folder() -> TempDir {
+    let folder = two_releases();
+    let cut = folder.path().join("cut");
+    copy(&models().join("demo"), &cut);
+    change_manifest(&cut, |manifest| manifest["name"] = json!("cut"));
+    let model = cut.join("gsu.onnx");
+    let whole = fs::read(&model).unwrap();
+    fs::write(&model, &whole[..1000]).unwrap();
+    fs::create_dir(folder.path().join("odd")).unwrap();
+    fs::write(folder.path().join("odd/release.json"), "{\"format\":7}").unwrap();
+    folder
+}
+
+/// Takes a file out of a release.
+fn remove(release: &Path, file: &str) {
+    fs::remove_file(release.join(file)).unwrap();
+    change_manifest(release, |manifest| {
+        manifest["files"].as_object_mut().unwrap().remove(file).unwrap();
+    });
+}
+
+const COMPARISON: &str = "/operations/releases/less/comparison";
+/// The row of a comparison that compares the default methods.
+const DEFAULTS: &str = "match → gsu <span class=\"chip\" aria-current=\"true\">default</span></th>";
+
+#[apply(on_sqlite)]
+async fn broken_releases_are_listed_with_their_faults_and_leave_the_live_one(db: TestDatabase) {
+    let folder = folder();
+    let (service, admin, me) = start(&db, &folder).await;
+    let html = admin.page("/operations/releases").await;
+    let live = "<th scope=\"row\">demo <span class=\"chip\" aria-current=\"true\">live</span></th>";
+    let demo = row(&html, live);
+    assert_eq!(demo[..2], ["2026-11-27 17:51:39", "demo"]);
+    assert!(demo[2].starts_with("none, c, np,") && demo[3].contains("Reload …"), "{demo:?}");
+    let less = row(&html, "<th scope=\"row\">less</th>");
+    less[3].has(["href=\"/operations/releases/less\">Activate …"]);
+    row(&html, "<th scope=\"row\">odd</th>")[0].has(["odd/release.json: format 7, expected 1"]);
+    let odd = admin.page("/operations/releases/odd").await;
+    odd.has(["odd cannot be served", "Release demo is live."]);
+    // There is nothing to activate.
+    odd.lacks(["action=\"/operations/releases"]);
+    admin.get("/operations/releases/nowhere").is(404).await;
+    admin.get("/operations/releases/..%2Fdemo").is(422).await;
+    let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).is(409).await.text();
+    let cut = "cut/gsu.onnx: 1000 bytes, the manifest says ";
+    refused.has(["<strong>Not activated.</strong>", cut, "Release demo stays live."]);
+    assert_eq!(service.ask_ok("/complete", json!({"outfit": [null]})).await["release"], "demo");
+    let (actor, action, subject, _) = last(&service).await.unwrap();
+    assert_eq!((actor, &*action, &*subject), (me, "release.refused", "cut"));
+}
+
+#[apply(on_sqlite)]
+async fn activation_shows_the_changes_first(db: TestDatabase) {
+    let folder = two_releases();
+    let (service, admin, me) = start(&db, &folder).await;
+    let activate =
+        |name: &str, before: &str| admin.post(format!("/operations/releases/{name}"), &[("before", before)]);
+    service.put("/routing", json!({"default_method": "np"})).is(200).await;
+    let asked = admin.page("/operations/releases/less").await;
+    assert_eq!(row(&asked, "<th scope=\"row\">Default method</th>"), ["match", "gsu"]);
+    let expected = [
+        "<h1>Activate less?</h1>",
+        "<li>Removed: c, np. Requests that name them are refused with 422.</li>",
+        "<li>It was trained on other data, so its articles may differ.</li>",
+        "<li>The routing names np, which this release does not have; its default method answers instead.</li>",
+    ];
+    asked.has(expected);
+    assert_eq!(service.json("/releases").await["active"], "demo", "the confirmation page changes nothing");
+
+    let stale = activate("less", "older").is(409).await;
+    stale.text().has(["demo was activated in the meantime"]);
+    let done = activate("less", "demo").is(303).await;
+    assert_eq!(done.header("location"), "/operations/releases");
+    assert_eq!(service.ask_ok("/complete", json!({"outfit": [null]})).await["method"], "gsu");
+    let details = json!({"before": "demo", "after": "less"});
+    assert_eq!(last(&service).await, Some((me, "release.activate".into(), "less".into(), details)));
+    let routing = admin.page("/operations/routing").await;
+    routing.has(["Release less has no np: its own default answers instead."]);
+
+    // Back to the first, which knows the lost articles; then to the second again.
+    admin.page("/operations/releases/demo").await.has(["<li>New: c, np.</li>"]);
+    activate("demo", "less").is(303).await;
+    admin.page("/operations/releases/demo").await.has(["<h1>Reload demo?</h1>"]);
+    activate("demo", "demo").is(303).await;
+    admin.post_bare("/operations/releases/less", &[("before", "demo"), ("csrf", "")]).is(403).await;
+    assert_eq!(service.json("/releases").await["active"], "demo");
+}
+
+#[apply(on_sqlite)]
+async fn two_releases_are_compared(db: TestDatabase) {
+    let folder = two_releases();
+    let (service, admin, _) = start(&db, &folder).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let html = analyst.page(COMPARISON).await;
+    let expected = [
+        "<h1>less beside demo</h1>",
+        "Both answered the same slots",
+        "They were trained on different data",
+        "class=\"chart whiskers\"",
+    ];
+    html.has(expected);
+    // The default methods are compared first: gsu is worse than match, and each method is the same in both.
+    let default = row(&html, DEFAULTS);
+    default[0].has(["▼", "+0.768"]);
+    default[1].has(["−5.13", "worse"]);
+    let same = row(&html, "<th scope=\"row\">gsu</th>");
+    assert!(!same.is_empty());
+    for cell in same {
+        cell.has(["≈", "no significant difference"]);
+    }
+    let cases = html.matches("→ ").count() - html.matches("match → gsu").count();
+    assert_eq!(cases, 8, "four cases at each end: {html}");
+    let csv = async |of: &str| analyst.page(format!("{COMPARISON}.csv?of={of}")).await;
+    let figures = csv("figures").await;
+    let head = "method,default,metric,difference,low,high\r\nmatch → gsu,true,";
+    assert!(figures.starts_with(head), "{figures}");
+    assert!(figures.contains("\r\ngsu,,") && figures.lines().all(|line| line.split(',').count() == 6));
+    let types = csv("types").await;
+    assert!(types.starts_with("type,slots,times_as_likely,low,high\r\n"), "{types}");
+    let (_, table) = html.split_once("Types table").unwrap();
+    assert_eq!(types.lines().count(), table.split("</table>").next().unwrap().matches("<tr>").count());
+    assert_eq!(html.matches("Download as CSV").count(), 2, "{html}");
+    // The routing's default counts, not the release's: Evaluation and Cases have the same.
+    let routed =
+        [("default_method", "gsu"), ("before", &service.releases.current().unwrap().routing.to_string())];
+    admin.post("/operations/routing", &routed).is(303).await;
+    let html = analyst.page(COMPARISON).await;
+    html.has(["gsu of this release, gsu of the live one"]);
+    let cases = analyst.page("/evaluation/cases").await;
+    assert!(
+        cases.contains("<option value=\"gsu\" selected>") || cases.contains("<option selected>gsu"),
+        "{cases}"
+    );
+    // Analysts activate nothing.
+    html.lacks([">Activate less …</a>"]);
+    admin.page(COMPARISON).await.has([">Activate less …</a>"]);
+    let link = format!("href=\"{COMPARISON}\"");
+    admin.page("/operations/releases/less").await.has([&link]);
+    analyst.get("/operations/releases/nowhere/comparison").is(404).await;
+    service.signed_in(Role::Stylist).await.get(COMPARISON).is(403).await;
+}
+
+#[apply(on_sqlite)]
+async fn releases_measured_on_other_slots_are_compared_by_their_figures(db: TestDatabase) {
+    let folder = two_releases();
+    let less = folder.path().join("less");
+    remove(&less, "ranks.parquet");
+    let (_service, admin, _) = start(&db, &folder).await;
+    let html = admin.page(COMPARISON).await;
+    let wider = "The releases were tested on different slots, so intervals are wider.";
+    html.has([wider, "Where they differ most: types"]);
+    html.lacks(["Where they differ most: cases"]);
+    row(&html, DEFAULTS)[1].has(["−5.13", "worse"]);
+
+    remove(&less, "evaluation.json");
+    admin.page(COMPARISON).await.has(["the release less has no file evaluation.json"]);
+}
+
+#[apply(on_sqlite)]
+async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
+    let folder = two_releases();
+    let (service, admin, _) = start(&db, &folder).await;
+    let page = async || admin.page("/operations/releases").await;
+    page().await.lacks(["Activations"]);
+    admin.post("/operations/releases/less", &[("before", "demo")]).is(303).await;
+    let html = page().await;
+    let (_, history) = html.split_once("id=\"history\"").unwrap();
+    let first = row(history, "<tbody>");
+    assert_eq!(first[1..4], ["Some admin", "demo", "less"], "{first:?}");
+    let back =
+        ["action=\"/operations/releases/demo\"", "Back to demo</button>", "name=\"before\" value=\"less\""];
+    first[4].has(back);
+    let analyst = service.signed_in(Role::Analyst).await.page("/operations/releases").await;
+    analyst.has(["Some admin"]);
+    analyst.lacks(["Back to demo"]);
+    // Reloads do not crowd activations out.
+    for _ in 0..101 {
+        let entry = Entry::new("release.activate", "less", json!({"before": "less"}));
+        service.store.audit().append(&entry, Timestamp::from_millis(1)).await.unwrap();
+    }
+    page().await.has(["Back to demo"]);
+    // A double click is no conflict.
+    admin.post("/operations/releases/less", &[("before", "demo")]).is(303).await;
+    // Back again: the newest comes first, and nothing leads to what is live.
+    admin.post("/operations/releases/demo", &[("before", "less")]).is(303).await;
+    let html = page().await;
+    let (_, history) = html.split_once("id=\"history\"").unwrap();
+    assert_eq!(row(history, "<tbody>")[2..4], ["less", "demo"]);
+    assert_eq!(history.matches("Back to").count(), 1, "{history}");
+}

@@ -1,0 +1,5 @@
+//! Rules, looks and the holdout.
+
+pub mod holdout;
+pub mod looks;
+pub mod rules;
