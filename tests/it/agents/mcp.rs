@@ -6,11 +6,7 @@ use atelier::{config::Limits, people::Scope};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{
-        Answer, Call, TestDatabase, apply, on_sqlite,
-        service::{Demo, FRIEND, Guarded, Service},
-        tools,
-    },
+    harness::{Answer, Call, Demo, FRIEND, Guarded, Service, TestDatabase, apply, on_sqlite, tools},
     people::publishable::publish,
 };
 

@@ -16,10 +16,7 @@ use tempfile::TempDir;
 
 use crate::{
     analysis::evaluation::{lack::demo_but, text},
-    harness::{
-        Html, TestDatabase, apply, on_sqlite,
-        service::{Browser, Service, Stylist, rows, until},
-    },
+    harness::{Browser, Html, Service, Stylist, TestDatabase, apply, on_sqlite, rows, until},
 };
 
 /// The page, once its figures are computed: until then it reloads itself.
@@ -175,7 +172,7 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn cached_personas_end_with_the_release(db: TestDatabase) {
     let folder = demo_with(["gsu", "latent"]);
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     let stylist = service.signed_in(Role::Stylist).await;
     service.releases.serve("demo").await.unwrap();

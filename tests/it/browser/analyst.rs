@@ -4,12 +4,7 @@ use atelier_core::domain::Role;
 
 use crate::{
     browser::{open, signed_in},
-    harness::{
-        Html, TestDatabase, apply,
-        browser::Eyes,
-        in_chromium,
-        service::{Demo, Service},
-    },
+    harness::{Demo, Html, Service, TestDatabase, apply, browser::Eyes, in_chromium},
 };
 
 #[apply(in_chromium)]

@@ -17,11 +17,9 @@ use serde_json::{Value, json};
 use crate::{
     browser::{signed_in, window_of},
     harness::{
-        Html, TestDatabase, apply,
+        Demo, Html, Service, TestDatabase, apply,
         browser::{Eyes, Window},
-        ids, in_chromium_with_axe,
-        service::{Demo, Service, until},
-        tools,
+        ids, in_chromium_with_axe, tools, until,
     },
     releases::operations::acceptance,
 };

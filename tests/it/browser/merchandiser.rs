@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     browser::signed_in,
-    harness::{TestDatabase, apply, browser::Eyes, ids, in_chromium, service::Service},
+    harness::{Service, TestDatabase, apply, browser::Eyes, ids, in_chromium},
 };
 
 #[apply(in_chromium)]

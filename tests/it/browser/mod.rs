@@ -15,9 +15,8 @@ use atelier_core::domain::Role;
 use serde_json::json;
 
 use crate::harness::{
-    TestDatabase,
+    Service, TestDatabase,
     browser::{Eyes, Window},
-    service::Service,
 };
 
 /// A window with a signed-in person of that role, before the first page.

@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use crate::{
     browser::{signed_in, stylist},
     harness::{
-        Html, TestDatabase, apply,
+        Demo, Html, TestDatabase, apply,
         browser::{Eyes, Window},
         in_chromium,
-        service::Demo,
     },
 };
 

@@ -8,12 +8,7 @@ use serde_json::json;
 
 use crate::{
     browser::{every_page::weak_piece, open, signed_in, stylist},
-    harness::{
-        Html, TestDatabase, apply,
-        browser::Eyes,
-        in_chromium,
-        service::{Demo, Service},
-    },
+    harness::{Demo, Html, Service, TestDatabase, apply, browser::Eyes, in_chromium},
 };
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";

@@ -8,10 +8,9 @@ use serde_json::json;
 use crate::{
     browser::{open, signed_in},
     harness::{
-        TestDatabase, apply,
+        Demo, Service, TestDatabase, apply,
         browser::{Eyes, Window},
         in_chromium,
-        service::{Demo, Service},
     },
 };
 

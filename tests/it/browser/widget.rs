@@ -8,10 +8,9 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use crate::{
     browser::every_page::violations,
     harness::{
-        TestDatabase, apply,
+        Service, TestDatabase, apply,
         browser::{Eyes, Window},
-        each, in_chromium, in_chromium_with_axe, on_sqlite,
-        service::{Service, until},
+        each, in_chromium, in_chromium_with_axe, on_sqlite, until,
     },
     people::publishable::publish,
 };

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::harness::{Call, apply, assert_has, on_sqlite, service::Service};
+use crate::harness::{Call, Service, apply, assert_has, on_sqlite};
 
 fn bulk(service: &Service, lines: String) -> Call {
     service.post("/articles/bulk", "application/x-ndjson; charset=utf-8", lines)

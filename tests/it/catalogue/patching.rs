@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Html, TestDatabase, apply, assert_has, contract, on_sqlite, service::Service};
+use crate::harness::{Call, Html, Service, TestDatabase, apply, assert_has, contract, on_sqlite};
 
 const NDJSON: &str = "application/x-ndjson";
 

@@ -1,4 +1,4 @@
-use crate::harness::{apply, on_sqlite, service::Service};
+use crate::harness::{Service, apply, on_sqlite};
 
 #[apply(on_sqlite)]
 async fn garments_are_drawn(service: Service) {

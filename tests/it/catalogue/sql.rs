@@ -7,8 +7,7 @@ use serde_json::json;
 use sqlx::AssertSqlSafe;
 
 use crate::harness::{
-    TestDatabase, apply, contract,
-    rows::{LATER, NOW, ODD_IDS, all, article, article_id, coat, import},
+    LATER, NOW, ODD_IDS, TestDatabase, all, apply, article, article_id, coat, contract, import,
 };
 
 #[apply(contract)]

@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, path, run, stderr},
-    harness::{
-        Call, Html, TestDatabase, apply, assert_has, contract, on_sqlite,
-        service::{Demo, Service},
-    },
+    harness::{Call, Demo, Html, Service, TestDatabase, apply, assert_has, contract, on_sqlite},
 };
 
 fn shirt() -> Value {

@@ -8,7 +8,7 @@ use sqlx::Connection;
 
 use crate::{
     cli::{atelier, done, file, fill, path, refused, serve::Served, serve_demo},
-    harness::{Html, Kind, TestDatabase, apply, contract, on_postgres, on_sqlite, service::models, tools},
+    harness::{Html, Kind, TestDatabase, apply, contract, models, on_postgres, on_sqlite, tools},
 };
 
 /// The commands of the section, for a database of this kind, that begin with one of these words.

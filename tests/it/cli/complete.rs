@@ -15,10 +15,7 @@ use tempfile::TempDir;
 
 use crate::{
     cli::{atelier, done, ended, file, path, refused, write_parquet},
-    harness::{
-        Html, TestDatabase, apply, contract, ids, on_sqlite,
-        service::{Demo, models, rows},
-    },
+    harness::{Demo, Html, TestDatabase, apply, contract, ids, models, on_sqlite, rows},
 };
 
 /// Folders of parts, and the program that completes them.

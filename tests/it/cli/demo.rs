@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     cli::{REQUIRE_KEY, atelier, ended, path, printed, refused, serve::Served, write_tables},
-    harness::{Html, TestDatabase, apply, contract, on_sqlite, service::models},
+    harness::{Html, TestDatabase, apply, contract, models, on_sqlite},
 };
 
 /// The built `atelier` in a home of the test's, without a database.

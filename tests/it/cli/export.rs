@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cli::{atelier, copy_demo, done, ended, file, import_tables, path, refused, run, write_tables},
-    harness::{Html, TestDatabase, apply, contract, on_postgres, on_sqlite, service::Service},
+    harness::{Html, Service, TestDatabase, apply, contract, on_postgres, on_sqlite},
     outcomes::feedback::suggested,
 };
 

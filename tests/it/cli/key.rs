@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, ended, printed, refused},
-    harness::{Html, TestDatabase, apply, contract, on_sqlite, service::Guarded},
+    harness::{Guarded, Html, TestDatabase, apply, contract, on_sqlite},
 };
 
 /// Makes a key, and gives what is printed.

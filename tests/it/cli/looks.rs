@@ -12,10 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, done, file, fill, path, refused},
-    harness::{
-        Html, TestDatabase, apply, contract, on_sqlite,
-        service::{Service, models},
-    },
+    harness::{Html, Service, TestDatabase, apply, contract, models, on_sqlite},
 };
 
 /// Published; of a blouse, a coat, trousers and ballerinas.
@@ -97,7 +94,7 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
     let store = db.open().await;
     // Twelve articles are enough.
     let (articles, now) = (store.articles(), std::time::SystemTime::now().into());
-    let all: Vec<_> = crate::harness::service::rows::<atelier_core::domain::Article>();
+    let all: Vec<_> = crate::harness::rows::<atelier_core::domain::Article>();
     let others = all.iter().filter(|one| one.id.as_str() >= "a-00009" && !CSV.contains(one.id.as_str()));
     for article in others {
         articles.delete(&article.id, now).await.unwrap();

@@ -30,8 +30,8 @@ use atelier_core::domain::Schema;
 use atelier_files::{Format, Table, TableColumns, Writer};
 use tempfile::TempDir;
 
-pub use crate::harness::service::fill;
-use crate::harness::{TestDatabase, service::models};
+pub use crate::harness::fill;
+use crate::harness::{TestDatabase, models};
 
 pub const REQUIRE_KEY: &str = "ATELIER__ACCESS__REQUIRE_KEY";
 

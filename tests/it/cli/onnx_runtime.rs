@@ -17,9 +17,7 @@ use atelier_engine::onnx_runtime::VERSION;
 use crate::{
     cli::{atelier, path, refused, serve::Served},
     harness::{
-        Html, TestDatabase, apply, on_sqlite,
-        service::{ONNX_RUNTIME, models},
-        tools,
+        Html, ONNX_RUNTIME, TestDatabase, apply, models, on_sqlite, tools,
         watched::{Watched, library},
     },
 };

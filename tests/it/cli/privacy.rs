@@ -9,7 +9,7 @@ use sqlx::Connection;
 use crate::{
     cli::{serve, serve::Served},
     customers::sql::erasing::count,
-    harness::{Html, TestDatabase, apply, contract, on_sqlite, service::until},
+    harness::{Html, TestDatabase, apply, contract, on_sqlite, until},
 };
 
 const WHO: &str = "erika-4711";

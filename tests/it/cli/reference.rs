@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     cli::printed,
-    harness::{TestDatabase, apply, on_sqlite, service::Service},
+    harness::{Service, TestDatabase, apply, on_sqlite},
 };
 
 #[apply(on_sqlite)]

@@ -21,12 +21,8 @@ use crate::{
     },
     completion::tickets,
     harness::{
-        Call, Html, TestDatabase, apply,
-        model_server::ModelServer,
-        on_postgres, on_sqlite,
-        service::{ONNX_RUNTIME, models, until},
-        tls::Tls,
-        tools,
+        Call, Html, ONNX_RUNTIME, TestDatabase, apply, model_server::ModelServer, models, on_postgres,
+        on_sqlite, tls::Tls, tools, until,
     },
     releases::foreign_release::{ENDLESS, export_changed},
 };

@@ -120,6 +120,6 @@ async fn every_start_prints_a_link_until_an_admin_has_a_password(db: TestDatabas
 /// Sets the first password.
 async fn sign_in_by_link(served: &Served) -> Answer {
     let form = [("link", served.secret()), ("password", "zebra in the attic")];
-    let call = Call(crate::harness::service::browser().post(format!("{}sign-in/link", served.url)));
+    let call = Call(crate::harness::browser().post(format!("{}sign-in/link", served.url)));
     call.form(&form).is(303).await
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::{
     cli::{atelier, printed, refused, run, serve, serve::Served, stderr},
-    harness::{Html, TestDatabase, apply, on_sqlite, service::until, tools},
+    harness::{Html, TestDatabase, apply, on_sqlite, tools, until},
     http2::{Caller, issue_certificate, take},
 };
 

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use crate::{
     demo,
     harness::{
-        TestDatabase, apply, ids,
+        Demo, Service, TestDatabase, apply, ids,
         json::{codes, list, number, text, with},
-        on_sqlite,
-        service::{Demo, Service, rows},
+        on_sqlite, rows,
     },
 };
 

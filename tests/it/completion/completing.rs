@@ -11,10 +11,9 @@ use atelier_core::domain::{Article, ArticleId, Method, Outfit, Timestamp};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    TestDatabase, apply, ids,
+    Demo, Service, TestDatabase, apply, ids,
     json::{codes, list, number, text, with},
-    on_sqlite,
-    service::{Demo, Service, outfits, rows},
+    on_sqlite, outfits, rows,
 };
 
 impl Service {
@@ -137,7 +136,7 @@ async fn a_changed_profile_article_or_release_counts_at_once(db: TestDatabase) {
             schema.lines().find(|line| line.starts_with("requires = {attribute = \"gender\"")).unwrap();
         schema.replace(of_gender, "")
     });
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     service.ask_ok("/releases/demo/activate", json!({})).await;
     let features = json!({"features": {"gender": "female", "nogo_materials": ["leather"]}});
@@ -425,7 +424,7 @@ async fn a_batch_answers_each_item(Demo(service): Demo) {
 #[apply(on_sqlite)]
 async fn an_overloaded_method_refuses_a_batch_whole(db: TestDatabase) {
     // With models of its own, whose queues no other test fills, and time for all of them on a slow machine.
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = Service::start_with(&db, Limits { deadline_ms: 100_000, ..Limits::default() }).await;
     let live = service.releases.serve("demo").await.unwrap();
     let deadline = Instant::now() + Duration::from_secs(100);

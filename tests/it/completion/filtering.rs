@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    apply, contract,
+    Service, apply, contract,
     json::{list, text},
     on_sqlite,
-    service::Service,
 };
 
 fn ids(page: &Value) -> Vec<String> {

@@ -6,10 +6,9 @@ use atelier_core::domain::{Article, Outfit, Role};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    apply, ids,
+    Demo, Service, apply, ids,
     json::{codes, list, text, with},
-    on_sqlite,
-    service::{Demo, Service, rows},
+    on_sqlite, rows,
 };
 
 /// A sequence that looks random and is the same in every run.

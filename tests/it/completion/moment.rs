@@ -3,10 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::harness::{
-    apply, ids,
+    Demo, Service, apply, ids,
     json::{codes, list, text, with},
     on_sqlite,
-    service::{Demo, Service},
 };
 
 fn question(more: Value) -> Value {

@@ -7,12 +7,10 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{
-        Fixture, TestDatabase, apply, ids,
+        Fixture, ONNX_RUNTIME, Service, TestDatabase, apply, ids,
         json::{codes, list, number, with},
         model_server::ModelServer,
-        on_sqlite,
-        service::{ONNX_RUNTIME, Service},
-        tools,
+        on_sqlite, tools,
     },
     releases::foreign_release::run_example,
 };

@@ -7,10 +7,9 @@ use serde_json::json;
 
 use crate::{
     harness::{
-        apply, contract, ids,
+        Service, Stylist, apply, contract, ids,
         json::{codes, text},
         on_sqlite,
-        service::{Service, Stylist},
     },
     studio::suggesting::{CUSTOMER, OUTFIT, refusals, suggested},
 };

@@ -9,10 +9,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::harness::{
-    apply,
+    Demo, apply,
     json::{list, text},
     on_sqlite,
-    service::Demo,
 };
 
 /// Of the reasons that are shown for a type, most name a feature that the world's choice of this type depends on;

@@ -6,10 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     harness::{
-        TestDatabase, apply,
+        Service, TestDatabase, apply,
         json::{list, number},
-        on_sqlite,
-        service::{Service, models, rows},
+        models, on_sqlite, rows,
     },
     outfits::api::change_file,
     releases::api::copy,
@@ -60,7 +59,7 @@ async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("demo");
     copy(&models().join("demo"), &release);
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let serve = async |outfits: Vec<Vec<usize>>| {
         change_file(&release, "match.safetensors", |tables| remember(&tables, &outfits));
         let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;

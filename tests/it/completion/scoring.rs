@@ -4,10 +4,9 @@ use atelier_core::domain::{ArticleId, Outfit};
 use serde_json::json;
 
 use crate::harness::{
-    apply,
+    Demo, apply,
     json::{list, number},
-    on_sqlite,
-    service::{Demo, outfits},
+    on_sqlite, outfits,
 };
 
 #[apply(on_sqlite)]

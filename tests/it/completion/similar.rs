@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use crate::harness::{
-    apply, ids,
+    Demo, Service, apply, ids,
     json::{list, with},
     on_sqlite,
-    service::{Demo, Service},
 };
 
 impl Service {

@@ -13,10 +13,9 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{
-        Call, TestDatabase, apply, contract, ids,
+        Call, Demo, Service, TestDatabase, apply, contract, draw_key, ids,
         json::{list, text, with},
-        on_sqlite,
-        service::{Demo, Service, draw_key, models},
+        models, on_sqlite,
     },
     outcomes::feedback::{event, suggested},
     releases::api::copy,
@@ -98,7 +97,7 @@ async fn exported(service: &Service) -> BTreeSet<BTreeSet<String>> {
 #[apply(on_sqlite)]
 async fn feedback_outlives_the_release(db: TestDatabase) {
     let folder = folder();
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     service.ask_ok("/releases/demo/activate", json!({})).await;
     let coat = json!({"type": "coat", "price": 90, "in_stock": true});

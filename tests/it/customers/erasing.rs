@@ -11,10 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     customers::sql::erasing::everything,
-    harness::{
-        Html, TestDatabase, apply, contract, each, ids, pick,
-        service::{Demo, Service},
-    },
+    harness::{Demo, Html, Service, TestDatabase, apply, contract, each, ids, pick},
 };
 
 const WHO: &str = "erika-4711";

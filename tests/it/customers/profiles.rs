@@ -2,10 +2,7 @@ use serde_json::{Value, json};
 
 use crate::{
     analysis::evaluation::text,
-    harness::{
-        Html, TestDatabase, apply, contract, each, on_sqlite, pick,
-        service::{Guarded, Service, Stylist},
-    },
+    harness::{Guarded, Html, Service, Stylist, TestDatabase, apply, contract, each, on_sqlite, pick},
 };
 
 const NDJSON: &str = "application/x-ndjson";

@@ -9,10 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     analysis::evaluation::text,
     harness::{
-        Call, Html, apply, assert_has, contract,
-        json::with,
-        on_sqlite,
-        service::{Demo, Replicated, Service, rows},
+        Call, Demo, Html, Replicated, Service, apply, assert_has, contract, json::with, on_sqlite, rows,
     },
     outcomes::feedback::suggested,
 };

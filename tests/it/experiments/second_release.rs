@@ -10,10 +10,8 @@ use tempfile::TempDir;
 use crate::{
     experiments::arms::customers,
     harness::{
-        Html, TestDatabase, apply, assert_has, contract, ids,
-        json::with,
+        Demo, Html, Replicated, Service, TestDatabase, apply, assert_has, contract, ids, json::with, models,
         on_sqlite,
-        service::{Demo, Replicated, Service, models},
     },
     outfits::api::change_file,
     releases::{api::copy, operations::releases::two_releases},
@@ -41,7 +39,7 @@ fn plain(share: u8) -> Value {
 /// A service with the release `demo` live, and a replica of it; their folder also has `less`.
 async fn start(db: &TestDatabase) -> (Service, Service, TempDir) {
     let folder = two_releases();
-    crate::harness::service::fill(db).await;
+    crate::harness::fill(db).await;
     let [service, replica] = [start_in(db, &folder).await, start_in(db, &folder).await];
     service.ask_ok("/releases/demo/activate", json!({})).await;
     replica.follow().await;

@@ -27,8 +27,8 @@ pub mod model_server;
 mod postgres;
 #[path = "../../shared/private_server.rs"]
 mod private_server;
-pub mod rows;
-pub mod service;
+mod rows;
+mod service;
 pub mod tls;
 pub mod tools;
 #[path = "../../shared/watched.rs"]
@@ -52,6 +52,8 @@ pub use self::{
     database::{Kind, TestDatabase},
     html::{Html, assert_page},
     postgres::{is_watchdog, watch},
+    rows::*,
+    service::*,
 };
 
 /// No test runs longer than this.

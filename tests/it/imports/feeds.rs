@@ -6,10 +6,7 @@ use atelier::imports::{ImportState, Progress};
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Call, Html, apply, contract, each, on_sqlite, pick,
-    service::{Guarded, Service, until},
-};
+use crate::harness::{Call, Guarded, Html, Service, apply, contract, each, on_sqlite, pick, until};
 
 const NDJSON: &str = "application/x-ndjson";
 const MIRROR: &str = "mode=mirror&mirror_limit=100";

@@ -15,10 +15,7 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::harness::{
-    Html, TestDatabase, apply, assert_page, contract, on_sqlite, pick,
-    service::{Service, until},
-};
+use crate::harness::{Html, Service, TestDatabase, apply, assert_page, contract, on_sqlite, pick, until};
 
 /// A shop's server, and what it was asked.
 #[derive(Clone, Default)]

@@ -11,11 +11,8 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
 use crate::harness::{
-    TestDatabase, apply, contract,
-    rows::{
-        LATER, NOW, ODD_IDS, all, article, article_id, coat, customer, customer_id, open_outfit, outfit,
-        with_customers,
-    },
+    LATER, NOW, ODD_IDS, TestDatabase, all, apply, article, article_id, coat, contract, customer,
+    customer_id, open_outfit, outfit, with_customers,
 };
 
 /// More than fit into one statement, and not a multiple of that.

@@ -16,10 +16,7 @@ use atelier_files::{EventRow, Table};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{
-        Html, TestDatabase, apply, contract, each, on_sqlite, pick,
-        service::{Demo, Service, rows},
-    },
+    harness::{Demo, Html, Service, TestDatabase, apply, contract, each, on_sqlite, pick, rows},
     outcomes::feedback::suggested,
     outfits::api::{change_file, folder_with_schema},
 };
@@ -176,7 +173,7 @@ async fn purchases_are_what_the_customer_had(db: TestDatabase) {
             });
         }
     }
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = Service::start_in(&db, atelier::config::Limits::default(), folder.path().to_owned()).await;
     service.releases.serve("next").await.unwrap();
     let profile = json!({"features": {"gender": "female"}});
@@ -248,7 +245,7 @@ async fn a_stream_is_recorded_without_its_bad_lines(service: Service) {
 
 #[apply(on_sqlite)]
 async fn the_page_shows_sales_beside_acceptance(Demo(service): Demo) {
-    let customer = crate::harness::service::outfits()[0].customer.to_string();
+    let customer = crate::harness::outfits()[0].customer.to_string();
     let asked = json!({"customer": customer, "outfit": ["a-00134", null], "k": 1});
     let answer = service.ask_ok("/complete", asked).await;
     let article = &answer["blanks"][0]["suggestions"][0]["article"]["id"];

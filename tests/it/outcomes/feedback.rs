@@ -4,10 +4,7 @@ use atelier::completion::tickets::{Suggested, SuggestedFor};
 use atelier_core::domain::ArticleId;
 use serde_json::{Value, json};
 
-use crate::harness::{
-    TestDatabase, apply, contract, ids, on_sqlite, pick,
-    service::{Demo, Service},
-};
+use crate::harness::{Demo, Service, TestDatabase, apply, contract, ids, on_sqlite, pick};
 
 /// Of a release that is not served, with two suggestions for the blank in slot 1.
 pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {

@@ -10,10 +10,7 @@ use tempfile::TempDir;
 
 use crate::{
     completion::tickets,
-    harness::{
-        Html, TestDatabase, apply, contract, each, on_sqlite, pick,
-        service::{Service, outfits, rows},
-    },
+    harness::{Html, Service, TestDatabase, apply, contract, each, on_sqlite, outfits, pick, rows},
     outcomes::feedback,
 };
 
@@ -152,7 +149,7 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
         let size = |least: usize, most: usize| format!("outfit = {{least = {least}, most = {most}}}");
         schema.replace(&size(4, 8), &size(2, 12))
     });
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     let ids: Vec<String> =
         rows::<Article>().into_iter().take(13).map(|article| article.id.to_string()).collect();

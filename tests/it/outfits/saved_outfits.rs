@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        Html, TestDatabase, apply, assert_page, contract, each, ids, on_sqlite,
-        service::{Browser, Service, Stylist, until},
+        Browser, Html, Service, Stylist, TestDatabase, apply, assert_page, contract, each, ids, on_sqlite,
+        until,
     },
     studio::suggesting::{uses, view},
 };

@@ -7,10 +7,7 @@ use atelier::{
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Answer, apply, contract, on_sqlite,
-    service::{Guarded, Service, now},
-};
+use crate::harness::{Answer, Guarded, Service, apply, contract, now, on_sqlite};
 
 /// The text between two pieces of a page.
 fn between<'a>(html: &'a str, before: &str, after: &str) -> &'a str {

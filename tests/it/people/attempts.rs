@@ -9,10 +9,7 @@ use atelier_core::domain::Role;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{
-    TestDatabase, apply, on_sqlite,
-    service::{Browser, Demo, Service, Stylist, now},
-};
+use crate::harness::{Browser, Demo, Service, Stylist, TestDatabase, apply, now, on_sqlite};
 
 /// Each page, by the lowest role that may see it.
 const PAGES: [(Role, &str); 4] = [

@@ -13,10 +13,7 @@ use serde_json::{Value, json};
 use sqlx::AnyConnection;
 
 use crate::{
-    harness::{
-        Call, Kind, TestDatabase, apply, contract, on_sqlite,
-        service::{Browser, Service, fill, now, until},
-    },
+    harness::{Browser, Call, Kind, Service, TestDatabase, apply, contract, fill, now, on_sqlite, until},
     releases::operations::releases::two_releases,
 };
 

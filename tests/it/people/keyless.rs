@@ -5,7 +5,7 @@ use atelier_core::domain::Role;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{TestDatabase, apply, on_sqlite, service::Service};
+use crate::harness::{Service, TestDatabase, apply, on_sqlite};
 
 const BULK: &str = "application/x-ndjson";
 const BANNER: &str = "Demo: nothing here is private";
@@ -147,7 +147,7 @@ async fn pages_of_other_sites_need_a_key(service: Service) {
 impl Service {
     /// What `atelier` serves where no database is named.
     pub async fn untouched_demo(db: &TestDatabase) -> Self {
-        crate::harness::service::fill(db).await;
+        crate::harness::fill(db).await;
         let service = Self::start_under(db, RequireKey::Demo).await;
         service.serve_demo().await;
         service

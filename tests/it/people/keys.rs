@@ -12,10 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{
-        TestDatabase, apply, on_sqlite,
-        service::{Demo, Guarded, Service, now, until, until_too_fast},
-    },
+    harness::{Demo, Guarded, Service, TestDatabase, apply, now, on_sqlite, until, until_too_fast},
     platform::routes::read_document,
 };
 

@@ -14,9 +14,8 @@ use sha2::Sha256;
 
 use crate::{
     harness::{
-        Call, TestDatabase, apply, contract, on_sqlite,
-        service::{Demo, FRIEND, Guarded, Service, now, until_too_fast},
-        tools,
+        Call, Demo, FRIEND, Guarded, Service, TestDatabase, apply, contract, now, on_sqlite, tools,
+        until_too_fast,
     },
     platform::{contract::preflight, routes::read_document},
 };

@@ -15,10 +15,7 @@ use atelier_core::domain::Role;
 use futures_util::FutureExt;
 use reqwest::Client;
 
-use crate::harness::{
-    Answer, Call, apply, contract, on_sqlite,
-    service::{Browser, Demo, Service, browser, now, until},
-};
+use crate::harness::{Answer, Browser, Call, Demo, Service, apply, browser, contract, now, on_sqlite, until};
 
 const PASSWORD: &str = "a horse in Zurich";
 const NEXT: &str = "an alpaca at the lake";

@@ -8,10 +8,7 @@ use atelier::{
 use atelier_core::domain::{Role, Timestamp};
 use sqlx::AnyConnection;
 
-use crate::harness::{
-    Kind, TestDatabase, apply, contract, on_sqlite,
-    service::{Browser, Service, now, until},
-};
+use crate::harness::{Browser, Kind, Service, TestDatabase, apply, contract, now, on_sqlite, until};
 
 /// Shorter than a write waits for a lock, so that a request that waits for one is a 504.
 fn limits() -> Limits {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     cli::run,
-    harness::{TestDatabase, apply, on_sqlite, service::Service, tools},
+    harness::{Service, TestDatabase, apply, on_sqlite, tools},
     people::attempts::is_of,
     platform::routes::read_document,
 };

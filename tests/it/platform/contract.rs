@@ -9,10 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{
-        Answer, Call, apply, contract, on_sqlite,
-        service::{Demo, FRIEND, Guarded, Service, until},
-    },
+    harness::{Answer, Call, Demo, FRIEND, Guarded, Service, apply, contract, on_sqlite, until},
     platform::routes::{Operation, read_document},
 };
 

@@ -13,12 +13,7 @@ use atelier_core::domain::Timestamp;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::harness::{
-    Kind, TestDatabase, apply, contract,
-    json::text,
-    on_sqlite,
-    service::{Demo, Service, until},
-};
+use crate::harness::{Demo, Kind, Service, TestDatabase, apply, contract, json::text, on_sqlite, until};
 
 #[apply(contract)]
 async fn a_service_is_alive_and_ready(Demo(service): Demo, db: TestDatabase) {

@@ -14,10 +14,7 @@ use tokio::{
     time::{interval, sleep, timeout},
 };
 
-use crate::harness::{
-    TestDatabase, apply, on_sqlite,
-    service::{Demo, Guarded, Service, outfits, until},
-};
+use crate::harness::{Demo, Guarded, Service, TestDatabase, apply, on_sqlite, outfits, until};
 
 /// Longer than a test may run.
 const FOREVER: u32 = 600_000;

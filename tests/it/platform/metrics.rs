@@ -9,12 +9,7 @@ use atelier_core::domain::Method;
 use atelier_engine::inference::{AskError, BLANK, Question};
 use serde_json::json;
 
-use crate::harness::{
-    TestDatabase, apply,
-    json::number,
-    on_sqlite,
-    service::{Demo, Service},
-};
+use crate::harness::{Demo, Service, TestDatabase, apply, json::number, on_sqlite};
 
 /// A scrape: each sample by its name and labels as written.
 struct Scrape {
@@ -74,7 +69,7 @@ const OUTFIT: [&str; 4] = ["a-00315", "a-01317", "a-00587", "a-00170"];
 #[apply(on_sqlite)]
 async fn counts_requests_and_inference(db: TestDatabase) {
     // With its own models: shared ones count elsewhere.
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = Service::start(&db).await;
     service.releases.serve("demo").await.unwrap();
     let request = json!({"outfit": [OUTFIT[0], null, null], "method": "gsu"});

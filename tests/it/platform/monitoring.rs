@@ -4,7 +4,7 @@ use std::{collections::HashSet, fs, path::Path, time::SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestDatabase, apply, on_sqlite, service::Service};
+use crate::harness::{Service, TestDatabase, apply, on_sqlite};
 
 /// Prometheus adds the first three; the others are there while an experiment needs a second release, whose tests see them.
 const ELSEWHERE: &str = "up job instance atelier_second_release_loaded experiment";

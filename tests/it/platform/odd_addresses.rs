@@ -1,6 +1,6 @@
 //! Addresses of pages with made-up queries. Those of the sign-in page are in `sign_in`.
 
-use crate::harness::{apply, on_sqlite, service::Stylist};
+use crate::harness::{Stylist, apply, on_sqlite};
 
 #[apply(on_sqlite)]
 async fn a_page_says_saved_only_of_the_outfit_that_it_shows(Stylist(_service, someone): Stylist) {

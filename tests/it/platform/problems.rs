@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{apply, on_sqlite, service::Service};
+use crate::harness::{Service, apply, on_sqlite};
 
 #[apply(on_sqlite)]
 async fn an_unknown_path_is_a_problem(service: Service) {

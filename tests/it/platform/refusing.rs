@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    apply,
+    Demo, Service, apply,
     json::{codes, text, with},
-    on_sqlite,
-    service::{Demo, Service, outfits},
+    on_sqlite, outfits,
 };
 
 #[apply(on_sqlite)]

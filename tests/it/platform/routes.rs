@@ -7,7 +7,7 @@ use reqwest::{Body, Method};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Answer, Call, TestDatabase, apply, contract, on_sqlite, service::Service},
+    harness::{Answer, Call, Service, TestDatabase, apply, contract, on_sqlite},
     people::attempts,
 };
 

@@ -18,10 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     demo,
-    harness::{
-        Call, Html, TestDatabase, apply, assert_has, contract, on_sqlite,
-        service::{Demo, Service, models},
-    },
+    harness::{Call, Demo, Html, Service, TestDatabase, apply, assert_has, contract, models, on_sqlite},
 };
 
 #[apply(on_sqlite)]
@@ -73,7 +70,7 @@ fn activate(service: &Service, name: &str) -> Call {
 #[apply(on_sqlite)]
 async fn a_release_is_swapped_under_load(db: TestDatabase) {
     let folder = folder();
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = start_in(&db, folder.path()).await;
     assert_eq!(activate(&service, "nowhere").is(404).await.json()["code"], "not-found");
     activate(&service, "demo").is(200).await;
@@ -152,7 +149,7 @@ async fn folders_that_are_no_releases_are_listed_with_the_reason(db: TestDatabas
 
 #[apply(contract)]
 async fn a_replica_follows_an_activation(db: TestDatabase) {
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let [one, other] = [start_in(&db, &models()).await, start_in(&db, &models()).await];
     assert!(other.releases.current().is_none());
     // Although it served nothing before.
@@ -206,7 +203,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[apply(on_sqlite)]
 async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    crate::harness::service::fill(&db).await;
+    crate::harness::fill(&db).await;
     let service = start_in(&db, &folder.path().join("models")).await;
     let packed = gzip(&packed_demo());
     let added = send(&service, packed.clone(), &sha256(&packed).to_uppercase()).is(201).await.json();

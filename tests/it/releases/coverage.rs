@@ -4,10 +4,7 @@ use atelier::config::Limits;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Call, Html, TestDatabase, apply, assert_has, on_sqlite,
-    service::{Demo, Service, models},
-};
+use crate::harness::{Call, Demo, Html, Service, TestDatabase, apply, assert_has, models, on_sqlite};
 
 /// A service whose shop sells two ponchos.
 async fn shop(db: &TestDatabase) -> Service {

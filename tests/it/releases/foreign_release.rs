@@ -9,11 +9,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    TestDatabase, apply, ids,
+    Service, TestDatabase, apply, ids,
     json::{list, number, text},
-    on_sqlite,
-    service::Service,
-    tools,
+    on_sqlite, tools,
 };
 
 /// A changed copy of the example's models, as a release called `changed`.

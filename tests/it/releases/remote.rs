@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 use crate::{
     demo,
     harness::{
-        TestDatabase, apply,
+        ONNX_RUNTIME, SETTINGS, Service, TestDatabase, apply, engine,
         json::{list, number},
         model_server::{Manner, ModelServer},
-        on_sqlite,
-        service::{ONNX_RUNTIME, SETTINGS, Service, engine, models, until},
+        models, on_sqlite, until,
     },
 };
 

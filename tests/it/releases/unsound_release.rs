@@ -8,12 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{
-        TestDatabase, apply,
-        json::text,
-        on_sqlite,
-        service::{Service, models},
-    },
+    harness::{Service, TestDatabase, apply, json::text, models, on_sqlite},
     releases::api::copy,
 };
 

@@ -7,10 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::complete::Parts,
     harness::{
-        Html, TestDatabase, apply, assert_has, ids,
-        json::with,
-        on_sqlite,
-        service::{Demo, Replicated, Service, rows},
+        Demo, Html, Replicated, Service, TestDatabase, apply, assert_has, ids, json::with, on_sqlite, rows,
     },
 };
 

@@ -9,10 +9,8 @@ use atelier_core::{domain::Role, util::calendar};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Html, apply, assert_has, contract, each, ids,
-    json::with,
-    on_sqlite, pick,
-    service::{Demo, Replicated, Service, until},
+    Demo, Html, Replicated, Service, apply, assert_has, contract, each, ids, json::with, on_sqlite, pick,
+    until,
 };
 
 /// A blouse, a coat, trousers and ballerinas.

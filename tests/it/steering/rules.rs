@@ -13,10 +13,8 @@ use serde_json::{Value, json};
 use crate::{
     cli::complete::Parts,
     harness::{
-        Html, TestDatabase, apply, assert_has, contract, ids,
-        json::with,
-        on_sqlite,
-        service::{Demo, Guarded, Replicated, Service, rows, until},
+        Demo, Guarded, Html, Replicated, Service, TestDatabase, apply, assert_has, contract, ids, json::with,
+        on_sqlite, rows, until,
     },
 };
 

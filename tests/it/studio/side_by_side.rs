@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Html, apply, ids, on_sqlite,
-    service::{Analyst, Service},
-};
+use crate::harness::{Analyst, Html, Service, apply, ids, on_sqlite};
 
 const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259&unfit=on&sold_out=on&any=on";
 

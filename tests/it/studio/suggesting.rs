@@ -11,8 +11,7 @@ use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Html, TestDatabase, apply, contract, ids, on_sqlite,
-    service::{Analyst, Browser, Service, Stylist},
+    Analyst, Browser, Html, Service, Stylist, TestDatabase, apply, contract, ids, on_sqlite,
 };
 
 pub const CUSTOMER: &str = "customer=c-014871";

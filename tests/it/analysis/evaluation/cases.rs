@@ -12,10 +12,7 @@ use serde_json::json;
 
 use crate::{
     analysis::evaluation::text,
-    harness::{
-        Html, apply, on_sqlite,
-        service::{Analyst, models, rows},
-    },
+    harness::{Analyst, Html, apply, models, on_sqlite, rows},
 };
 
 const CASES: &str = "/evaluation/cases?first=gsu&second=none";

@@ -9,10 +9,7 @@ use tempfile::TempDir;
 
 use crate::{
     analysis::evaluation::text,
-    harness::{
-        Html, TestDatabase, apply, on_sqlite,
-        service::{Service, models},
-    },
+    harness::{Html, Service, TestDatabase, apply, models, on_sqlite},
     releases::api::{change_manifest, copy},
 };
 

@@ -13,10 +13,7 @@ use atelier_engine::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Html, apply, on_sqlite,
-    service::{Analyst, Demo, models},
-};
+use crate::harness::{Analyst, Demo, Html, apply, models, on_sqlite};
 
 fn evaluation() -> Value {
     serde_json::from_slice(&fs::read(models().join("demo/evaluation.json")).unwrap()).unwrap()

@@ -12,7 +12,7 @@ use crate::{
         lack::{demo_but, keep_two_methods, replace},
         line, text,
     },
-    harness::{Html, TestDatabase, apply, on_sqlite, service::Service},
+    harness::{Html, Service, TestDatabase, apply, on_sqlite},
 };
 
 /// The demo release with a comparison that has no figures about new articles, or others.

@@ -2,8 +2,7 @@ use atelier::platform::db::{Put, Store, StoreError};
 use atelier_core::domain::{Customer, FeatureValue, Features};
 
 use crate::harness::{
-    TestDatabase, apply, contract,
-    rows::{LATER, NOW, ODD_IDS, all, customer, customer_id, with_customers},
+    LATER, NOW, ODD_IDS, TestDatabase, all, apply, contract, customer, customer_id, with_customers,
 };
 
 #[apply(contract)]

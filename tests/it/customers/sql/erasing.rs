@@ -16,8 +16,8 @@ use serde_json::{Map, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::harness::{
-    Kind, TestDatabase, apply, contract, on_postgres, on_sqlite,
-    rows::{LATER, NOW, add_person, article_id, customer_id, import, open_outfit, outfit, with_customers},
+    Kind, LATER, NOW, TestDatabase, add_person, apply, article_id, contract, customer_id, import,
+    on_postgres, on_sqlite, open_outfit, outfit, with_customers,
 };
 
 /// Occurs nowhere else; awkward for JSON.

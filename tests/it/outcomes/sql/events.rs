@@ -9,10 +9,7 @@ use atelier::{
 };
 use atelier_core::domain::Timestamp;
 
-use crate::harness::{
-    apply, contract,
-    rows::{NOW, all, article_id, customer_id, with_customers},
-};
+use crate::harness::{NOW, all, apply, article_id, contract, customer_id, with_customers};
 
 const HOUR: Duration = Duration::from_hours(1);
 const WINDOW: Duration = Duration::from_hours(7 * 24);

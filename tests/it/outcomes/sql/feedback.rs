@@ -9,10 +9,7 @@ use atelier::{
 use atelier_core::domain::{RuleDigest, Timestamp};
 use futures_util::TryStreamExt;
 
-use crate::harness::{
-    apply, contract,
-    rows::{LATER, NOW, article_id, customer_id, with_customers},
-};
+use crate::harness::{LATER, NOW, apply, article_id, contract, customer_id, with_customers};
 
 fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
     FeedbackEvent {

@@ -5,8 +5,8 @@ use atelier::{
 use atelier_core::domain::{ArticleId, FeatureValue, Role, Split};
 
 use crate::harness::{
-    apply, contract,
-    rows::{LATER, NOW, add_person, all, article_id, coat, customer_id, open_outfit, outfit, with_customers},
+    LATER, NOW, add_person, all, apply, article_id, coat, contract, customer_id, open_outfit, outfit,
+    with_customers,
 };
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];

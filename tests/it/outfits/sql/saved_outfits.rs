@@ -13,8 +13,8 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::harness::{
-    TestDatabase, apply, contract,
-    rows::{LATER, NOW, add_person, all, article_id, customer_id, name, open_outfit, outfit, with_customers},
+    LATER, NOW, TestDatabase, add_person, all, apply, article_id, contract, customer_id, name, open_outfit,
+    outfit, with_customers,
 };
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];

@@ -3,10 +3,7 @@ use atelier::{
     platform::db::{Store, StoreError, TokenHash},
 };
 
-use crate::harness::{
-    apply, contract,
-    rows::{LATER, NOW, name},
-};
+use crate::harness::{LATER, NOW, apply, contract, name};
 
 #[apply(contract)]
 async fn a_key_is_valid_until_it_expires(store: Store) {

@@ -4,10 +4,7 @@ use atelier::{
 };
 use atelier_core::domain::Role;
 
-use crate::harness::{
-    TestDatabase, apply, contract,
-    rows::{LATER, NOW, add_person, name},
-};
+use crate::harness::{LATER, NOW, TestDatabase, add_person, apply, contract, name};
 
 #[apply(contract)]
 async fn a_created_person_is_found(store: Store) {

@@ -6,10 +6,7 @@ use atelier::{
 };
 use atelier_core::domain::{Role, Timestamp};
 
-use crate::harness::{
-    apply, contract,
-    rows::{LATER, NOW, add_person},
-};
+use crate::harness::{LATER, NOW, add_person, apply, contract};
 
 async fn begin(store: &Store, token: &TokenHash, person: PersonId, expires_at: Timestamp) {
     let session = NewSession { token, person, expires_at, new_password: None };

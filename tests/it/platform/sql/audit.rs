@@ -4,10 +4,7 @@ use atelier::platform::db::{
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
-use crate::harness::{
-    TestDatabase, apply, contract,
-    rows::{LATER, NOW, customer_id, name},
-};
+use crate::harness::{LATER, NOW, TestDatabase, apply, contract, customer_id, name};
 
 async fn append(store: &Store, actor: Actor, entry: Entry<'_>, now: Timestamp) {
     store.by(Author { actor, peer: None }).audit().append(&entry, now).await.unwrap();

@@ -6,10 +6,7 @@ use std::{
 use atelier::platform::db::{OpenError, Store, StoreError};
 use tokio::{task::JoinSet, time::timeout};
 
-use crate::harness::{
-    Kind, TestDatabase, apply, contract, on_postgres,
-    rows::{NOW, coat},
-};
+use crate::harness::{Kind, NOW, TestDatabase, apply, coat, contract, on_postgres};
 
 /// As replicas that start together.
 #[apply(contract)]

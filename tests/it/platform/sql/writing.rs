@@ -4,10 +4,7 @@ use atelier::platform::db::{Put, Store, StoreError};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::harness::{
-    Kind, TestDatabase, apply, contract,
-    rows::{NOW, article, coat},
-};
+use crate::harness::{Kind, NOW, TestDatabase, apply, article, coat, contract};
 
 async fn write(store: Store, writer: usize) {
     for n in 0..50 {

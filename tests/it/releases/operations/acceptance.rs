@@ -3,12 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{
-        Html, apply, assert_has, contract,
-        json::with,
-        on_sqlite,
-        service::{Analyst, Service},
-    },
+    harness::{Analyst, Html, Service, apply, assert_has, contract, json::with, on_sqlite},
     releases::operations::row,
 };
 

@@ -13,16 +13,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{
-        Html, TestDatabase, apply, on_sqlite,
-        service::{Browser, Demo, Service},
-    },
+    harness::{Browser, Demo, Html, Service, TestDatabase, apply, on_sqlite},
     releases::api::copy,
 };
 
 /// With the demo release and its data, and a signed-in admin.
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
-    crate::harness::service::fill(db).await;
+    crate::harness::fill(db).await;
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
     service.releases.serve("demo").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
@@ -49,7 +46,7 @@ fn row<'a>(html: &'a str, head: &str) -> Vec<&'a str> {
 #[apply(on_sqlite)]
 async fn figures_equal_the_metrics(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
-    copy(&crate::harness::service::models().join("demo"), &models.path().join("demo"));
+    copy(&crate::harness::models().join("demo"), &models.path().join("demo"));
     let (service, admin, _) = start(&db, &models).await;
     service.put("/articles/new-coat", json!({"type": "coat"})).is(201).await;
     for _ in 0..3 {

@@ -8,7 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Html, TestDatabase, apply, on_sqlite, service::models},
+    harness::{Html, TestDatabase, apply, models, on_sqlite},
     outfits::api::change_file,
     releases::{
         api::{change_manifest, copy},

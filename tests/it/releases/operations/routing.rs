@@ -4,7 +4,7 @@ use atelier_core::domain::Role;
 use serde_json::json;
 
 use crate::{
-    harness::{Html, apply, assert_has, json::with, on_sqlite, service::Demo},
+    harness::{Demo, Html, apply, assert_has, json::with, on_sqlite},
     releases::operations::last,
 };
 
