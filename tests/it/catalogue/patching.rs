@@ -45,8 +45,7 @@ async fn a_patch_changes_what_it_names(service: Service) {
     assert_eq!(changed["warnings"][0]["pointer"], "/features/mood");
     assert_eq!(service.json("/customers/c").await["features"], changed["features"]);
     patch(&service, "/customers/d", &json!({"features": {}})).is(404).await;
-    let last = &service.log(1).await[0];
-    assert_eq!((last.action.as_str(), last.subject.as_str()), ("customer.put", "c"));
+    assert_eq!(service.actions(1).await, ["customer.put c"]);
 }
 
 #[apply(on_sqlite)]
@@ -55,11 +54,8 @@ async fn what_a_patch_leaves_invalid_is_refused(service: Service) {
     service.put("/customers/c", json!({"features": {"age": 28}})).is(201).await;
     for (path, body, pointer) in [
         ("/articles/a", json!({"type": null}), "/type"),
-        ("/articles/a", json!({"type": "a|b"}), "/type"),
         ("/articles/a", json!({"price": "cheap"}), "/price"),
-        ("/articles/a", json!({"in_stock": {"M": 1}}), "/in_stock"),
         ("/articles/a", json!({"id": "b"}), "/id"),
-        ("/articles/a", json!({"": 1}), "/"),
         ("/articles/a", json!({"x": ["\u{0}"]}), "/x"),
         ("/articles/a", json!([]), ""),
         ("/customers/c", json!({"features": {"age": "old"}}), "/features/age"),

@@ -1,14 +1,18 @@
 //! Variants: what a basket holds of an article, which ids name as they name articles.
 
-use std::{fmt::Write, fs};
+use std::fs;
 
 use atelier::platform::db::Store;
-use atelier_core::domain::{Article, ArticleId, Role};
+use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, path, run, stderr},
-    harness::{Call, Demo, Html, Service, TestDatabase, apply, assert_has, contract, on_sqlite},
+    harness::{
+        Call, Demo, Html, NOW, Service, TestDatabase, apply, article, article_id, assert_has, contract, each,
+        json::{list, text},
+        on_sqlite,
+    },
 };
 
 fn shirt() -> Value {
@@ -148,26 +152,21 @@ async fn a_mirrored_feed_may_move_variants(db: TestDatabase) {
 /// What a killed import wrote is not known by its variants, and what it replaced is.
 #[apply(contract)]
 async fn a_killed_import_leaves_the_variants(store: Store) {
-    let id = |id: &str| ArticleId::new(id).unwrap();
-    let article = |of: &str, variants: Value| {
-        let Value::Object(attributes) = json!({"variants": variants}) else { unreachable!() };
-        Article::new(id(of), "hat", attributes).unwrap()
-    };
-    let ids = ["v1", "v2", "v3"].map(id);
+    let hat = |id: &str, variants: Value| article(id, "hat", json!({"variants": variants}));
+    let ids = ["v1", "v2", "v3"].map(article_id);
     let named = async || {
         let named = store.articles().named(&ids).await.unwrap();
         ids.iter().filter_map(|id| Some(format!("{id} {}", named.get(id)?))).collect::<Vec<_>>()
     };
-    let now = std::time::SystemTime::now().into();
-    store.articles().put(&article("a", json!([{"id": "v1"}, {"id": "v2"}])), now).await.unwrap();
-    let moved = [article("a", json!([{"id": "v1"}])), article("b", json!([{"id": "v2"}, {"id": "v3"}]))];
-    let mut import = store.import(now).await.unwrap();
+    store.articles().put(&hat("a", json!([{"id": "v1"}, {"id": "v2"}])), NOW).await.unwrap();
+    let moved = [hat("a", json!([{"id": "v1"}])), hat("b", json!([{"id": "v2"}, {"id": "v3"}]))];
+    let mut import = store.import(NOW).await.unwrap();
     import.put(&moved).await.unwrap();
     assert_eq!(named().await, ["v1 a", "v2 a"]);
     drop(import);
     store.clean_up_imports().await.unwrap();
     assert_eq!(named().await, ["v1 a", "v2 a"]);
-    let mut import = store.import(now).await.unwrap();
+    let mut import = store.import(NOW).await.unwrap();
     assert_eq!(import.variants().await.unwrap().len(), 2);
     import.put(&moved).await.unwrap();
     import.commit().await.unwrap();
@@ -177,29 +176,26 @@ async fn a_killed_import_leaves_the_variants(store: Store) {
 #[apply(on_sqlite)]
 async fn suggestions_name_what_the_customer_puts_into_the_basket(Demo(service): Demo) {
     // Every coat comes in two sizes, of which one is sold out.
-    let coats = service.json("/articles?type=coat&n=500").await["items"].clone();
-    let coats: Vec<&str> =
-        coats.as_array().unwrap().iter().map(|coat| coat["id"].as_str().unwrap()).collect();
-    let mut rows = String::new();
-    for id in &coats {
+    let coats = each(&service.json("/articles?type=coat&n=500").await["items"], "id");
+    let coats: Vec<&str> = list(&coats).iter().map(text).collect();
+    let change = |id: &&str| {
         let variant = |size: &str, stock: u32| json!({"id": format!("{id}-{size}"), "size": size, "stock": stock, "link": size});
         let variants = [variant("M", 1), variant("L", 0)];
-        let change = json!({"id": id, "variants": variants, "gender": null, "in_stock": true});
-        writeln!(rows, "{change}").unwrap();
-    }
-    service.post("/articles/bulk?mode=merge", "application/x-ndjson", rows).is(200).await;
+        json!({"id": id, "variants": variants, "gender": null, "in_stock": true})
+    };
+    bulk(&service, "merge", &coats.iter().map(change).collect::<Vec<_>>()).is(200).await;
     let boot = service.json("/articles?type=boot&n=1").await["items"][0]["id"].clone();
     let first = coats[0];
     let complete = async |features: Value, mut filters: Value| {
         filters["types"] = json!({"1": ["coat"]});
         filters["exclude"] = json!([format!("{first}-L")]);
         let body = json!({"features": features, "outfit": [boot, null], "filters": filters, "k": 250});
-        service.ask_ok("/complete", body).await["blanks"][0]["suggestions"].as_array().unwrap().clone()
+        list(&service.suggest(body).await).to_vec()
     };
     let of_size = complete(json!({"top_size": "M"}), json!({})).await;
     assert_eq!(of_size.len(), coats.len() - 1, "one is excluded by a variant's id");
     for suggestion in of_size {
-        let id = suggestion["article"]["id"].as_str().unwrap();
+        let id = text(&suggestion["article"]["id"]);
         assert_ne!(id, first);
         let expected =
             json!({"id": format!("{id}-M"), "size": "M", "stock": 1, "link": "M", "in_stock": true});
@@ -221,9 +217,8 @@ async fn suggestions_name_what_the_customer_puts_into_the_basket(Demo(service): 
             assert_has(&suggestion, &expected);
         }
     }
-    let boots = json!({"outfit": [first, null], "filters": {"types": {"1": ["boot"]}}, "sets": 1});
-    let answer = service.ask_ok("/complete", boots).await;
-    assert_eq!(answer["blanks"][0]["suggestions"][0].get("variant"), None, "the article itself is bought");
+    let boots = json!({"outfit": [first, null], "filters": {"types": {"1": ["boot"]}}});
+    assert_eq!(service.suggest(boots).await[0].get("variant"), None, "the article itself is bought");
 
     let stylist = service.signed_in(Role::Stylist).await;
     service.put("/customers/mona", json!({"features": {"top_size": "M"}})).is(201).await;
@@ -235,8 +230,7 @@ async fn suggestions_name_what_the_customer_puts_into_the_basket(Demo(service): 
     let twice = json!({"outfit": [format!("{first}-M"), format!("{first}-L"), null, boot]});
     let answer = service.ask_ok("/complete", twice).await;
     let once = format!("{first}-L belongs to article {first}, which the outfit already has; it counts once");
-    let mut warnings = answer["warnings"].as_array().unwrap().iter();
-    assert!(warnings.any(|warning| warning["detail"] == once), "{answer}");
+    answer["warnings"].to_string().has([once]);
     assert_eq!(answer["blanks"][0]["slot"], 2);
     let filters = json!({"types": {"1": ["coat"]}});
     let body = json!({"features": {"top_size": "M"}, "outfit": [format!("{first}-M"), null], "filters": filters, "sets": 1});

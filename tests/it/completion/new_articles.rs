@@ -7,10 +7,10 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{
-        Fixture, ONNX_RUNTIME, Service, TestDatabase, apply, ids,
+        Fixture, Html, ONNX_RUNTIME, Service, TestDatabase, apply, ids,
         json::{codes, list, number, with},
         model_server::ModelServer,
-        on_sqlite, tools,
+        on_sqlite, pick, tools,
     },
     releases::foreign_release::run_example,
 };
@@ -191,8 +191,7 @@ async fn the_same_model_in_format_1_gives_the_same_answers_and_knows_nothing_new
     let brought = service.post("/articles/bulk", LINES, line).ok().await;
     assert_eq!(brought["warnings"], json!([{"detail": detail.replace("the", "1")}]));
     let coverage = service.json("/coverage").await;
-    let counted = ["new", "unknown", "open_methods"].map(|name| &coverage[name]);
-    assert_eq!(json!(counted), json!([2, [], []]));
+    assert_eq!(pick(&coverage, "new unknown open_methods"), json!([2, [], []]));
 }
 
 #[apply(on_sqlite)]
@@ -278,32 +277,25 @@ async fn coverage_counts_new_articles_and_their_feedback(Open(service, _models):
     let answer = service.complete(question(json!({"k": 3}))).await;
     let suggested = ids(&answer["blanks"][0]["suggestions"]);
     // The second acceptance is the same again.
-    let events = [
-        ("accepted", "anorak"),
-        ("accepted", "anorak"),
-        ("shown", "sporty-blue-coat"),
-        ("rejected", suggested[2].as_str()),
-    ];
+    let (coat, last) = ("sporty-blue-coat", suggested[2].as_str());
+    let events = [("accepted", "anorak"), ("accepted", "anorak"), ("shown", coat), ("rejected", last)];
     let events = (0..).zip(events).map(|(id, (kind, article))| {
         json!({"id": id.to_string(), "completion_id": answer["completion_id"], "kind": kind, "slot": 2, "article": article})
     });
     service.ask_ok("/feedback", json!(events.collect::<Vec<_>>())).await;
 
     let coverage = service.json("/coverage").await;
-    let counted = ["release", "known", "new", "retired", "more_unknown", "open_methods"];
-    let counted = counted.map(|name| &coverage[name]);
-    assert_eq!(json!(counted), json!(["open", 23, 3, 1, 0, ["c"]]), "{coverage:#}");
+    let counted = pick(&coverage, "release known new retired more_unknown open_methods");
+    assert_eq!(counted, json!(["open", 23, 3, 1, 0, ["c"]]), "{coverage:#}");
     let unknown = list(&coverage["unknown"]);
     assert_eq!(unknown[0], json!({"attribute": "colour", "value": "mauve", "articles": 2}));
     assert!(unknown.contains(&json!({"attribute": "type", "value": "cape", "articles": 1})), "{coverage:#}");
-    for (articles, counts) in [("known", [2, 0, 1, 0]), ("new", [1, 1, 0, 0])] {
-        let of = &coverage["feedback"][articles];
-        let found = ["shown", "accepted", "rejected", "bought"].map(|kind| &of[kind]);
-        assert_eq!(json!(found), json!(counts), "{articles}");
+    for (articles, counts) in [("known", json!([2, 0, 1, 0])), ("new", json!([1, 1, 0, 0]))] {
+        let found = pick(&coverage["feedback"][articles], "shown accepted rejected bought");
+        assert_eq!(found, counts, "{articles}");
     }
     assert_eq!(coverage["feedback"]["new"]["acceptance"]["value"], 1.0);
-    let metrics = service.get("/metrics").await.text();
-    for expected in [
+    let metrics = [
         "atelier_articles{state=\"known\"} 23",
         "atelier_articles{state=\"new\"} 3",
         "atelier_articles{state=\"retired\"} 1",
@@ -314,19 +306,14 @@ async fn coverage_counts_new_articles_and_their_feedback(Open(service, _models):
         "atelier_feedback_events_total{event=\"rejected\",article=\"known\"} 1",
         "atelier_feedback_events_total{event=\"accepted\",article=\"known\"} 0",
         "atelier_suggestible_articles{method=\"c\"} 26",
-    ] {
-        assert!(metrics.lines().any(|line| line == expected), "{expected} is missing in {metrics}");
-    }
-
-    let html = service.signed_in(Role::Admin).await.page("/operations/articles").await;
-    for part in [
+    ];
+    service.get("/metrics").await.text().has(metrics.map(|line| format!("\n{line}\n")));
+    service.signed_in(Role::Admin).await.page("/operations/articles").await.has([
         "<dt>new</dt><dd>3</dd>",
         "<td>colour</td><td>mauve</td><td class=\"number\">2</td>",
         "New articles are suggested by c.",
         "<th scope=\"row\">new</th><td class=\"number\">1</td>",
-    ] {
-        assert!(html.contains(part), "{part} in {html}");
-    }
+    ]);
 }
 
 #[apply(on_sqlite)]

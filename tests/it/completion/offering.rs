@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     harness::{
-        Service, Stylist, apply, contract, ids,
+        Html, Service, Stylist, apply, contract, ids,
         json::{codes, text},
         on_sqlite,
     },
@@ -25,22 +25,18 @@ async fn warnings_are_in_a_shops_words(Stylist(service, browser): Stylist) {
     put(&service, "free", json!({"type": "bag", "name": "The free bag"})).await;
     let features = json!({"features": {"nogo_materials": ["lether"], "shoe_size": "99", "star_sign": "leo"}});
     service.put("/customers/odd", features).await;
+    let free = "slot=free&slot=&method=none&total=500";
     let odd = "customer=odd&slot=a-00134&slot=&type=1:boot";
     for (query, words) in [
         (&*format!("{CUSTOMER}&slot="), "Add 3 more pieces for better suggestions."),
         (&*format!("{CUSTOMER}&slot=a-00134&slot=&total=1"), "Nothing fits the €1 budget."),
-        (
-            "slot=free&slot=&method=none&total=500",
-            "The free bag has no price in the shop’s currency, so the total leaves it out.",
-        ),
+        (free, "The free bag has no price in the shop’s currency, so the total leaves it out."),
         (odd, "No article has the material “lether”, so this no-go leaves nothing out."),
         (odd, "Nothing fits this customer’s shoe size, 99. Check the profile, or include what doesn’t fit."),
         (odd, "The customer’s star sign isn’t recognised, so suggestions ignore it."),
         (odd, "Include what doesn’t fit: "),
     ] {
-        let html = browser.page(format!("/studio?{query}")).await;
-        assert!(html.contains(words), "{words} in {html}");
-        assert!(!html.contains("slot 1") && !html.contains("models"), "{html}");
+        browser.page(format!("/studio?{query}")).await.has([words]).lacks(["slot 1", "models"]);
     }
 }
 
@@ -55,11 +51,10 @@ async fn a_refused_article_that_left_the_shop_is_not_mentioned(Stylist(service, 
                        "article": "gone", "customer": "odd"});
     service.send("/feedback", event).is(200).await;
     let address = "/studio?customer=odd&slot=a-00134&slot=";
-    assert!(browser.page(address).await.contains("Refused (1)</summary>"));
+    browser.page(address).await.has(["Refused (1)</summary>"]);
     service.delete("/articles/gone").is(204).await;
     service.releases.refresh().await.unwrap();
-    let html = browser.page(address).await;
-    assert!(!html.contains("gone") && !html.contains("Refused ("), "{html}");
+    browser.page(address).await.lacks(["gone", "Refused ("]);
 }
 
 /// The factors of what is compared with an unknown customer.
@@ -75,16 +70,12 @@ async fn an_unknown_customer_is_compared_with_one(Stylist(service, browser): Sty
     let html = browser.page(format!("/studio?customer=blank&{OUTFIT}&own.occasion=office")).await;
     let factors = compared(&html);
     assert!(!factors.is_empty() && factors.iter().all(|factor| *factor == "×1.00"), "{factors:?}");
-    assert!(html.contains("because the occasion is office"), "{html}");
+    html.has(["because the occasion is office"]);
     let html = browser.page(format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
     assert!(compared(&html).iter().any(|factor| *factor != "×1.00"), "{html}");
     let html = browser.page(format!("/studio?{OUTFIT}&own.occasion=office&if.age=60")).await;
-    assert!(
-        compared(&html).is_empty()
-            && !html.contains("likely for this")
-            && !html.contains("likelier for this"),
-        "{html}"
-    );
+    assert!(compared(&html).is_empty(), "{html}");
+    html.lacks(["likely for this", "likelier for this"]);
 }
 
 #[apply(on_sqlite)]
@@ -96,12 +87,12 @@ async fn a_rank_is_among_what_the_filters_allow(Stylist(_service, browser): Styl
     let outfit = "slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
     let placed = async |filters: &str| {
         let html = browser.page(format!("/studio?{CUSTOMER}&{outfit}&{filters}")).await;
-        let slots = html.split("id=\"slot-").skip(1).take(4).map(|slot| {
-            let (link, rest) = slot.split_once("href=\"").unwrap().1.split_once('"').unwrap();
-            let of = rest.split_once(">Rank ").unwrap().1.split_once(" of ").unwrap().1;
-            (link.replace("&#38;", "&"), number(of))
-        });
-        slots.collect::<Vec<_>>()
+        let slots = html.split("id=\"slot-").skip(1).take(4);
+        let placed = |slot: &str| {
+            let of = slot.after("href=\"").after(">Rank ").after(" of ");
+            (slot.between("href=\"", "\""), number(of))
+        };
+        slots.map(placed).collect::<Vec<_>>()
     };
     let all = placed("any=on&unfit=on&sold_out=on").await;
     let filtered = placed("price_max=60").await;
@@ -120,21 +111,17 @@ async fn what_a_method_cannot_rank_is_chosen_by_hand(Stylist(service, browser): 
         put(&service, id, json!({"type": kind, "name": "A zebra piece", "price": 50})).await;
     }
     let picked = async |query: &str| {
-        let html =
-            browser.page(format!("/studio?{CUSTOMER}&slot=a-00134&slot=&method=none&pick=1&{query}")).await;
-        let (_, picker) = html.split_once("id=\"pick-title\">").unwrap();
-        picker.split_once("</section>").unwrap().0.to_owned()
+        let board = format!("/studio?{CUSTOMER}&slot=a-00134&slot=&method=none&pick=1&{query}");
+        browser.page(board).await.between("id=\"pick-title\">", "</section>")
     };
     let found = picked("search=zebra").await;
-    for part in ["slot=zebra", "slot=cape", "2 articles"] {
-        assert!(found.contains(part), "{part} in {found}");
-    }
-    assert!(!found.contains("match the words"), "{found}");
-    assert!(picked("type=1:cape").await.contains("slot=cape"));
+    found.has(["slot=zebra", "slot=cape", "2 articles"]).lacks(["match the words"]);
+    picked("type=1:cape").await.has(["slot=cape"]);
     let coats = picked("type=1:coat&search=coat").await;
     let last = coats.rsplit("class=\"tile\"").next().unwrap();
     assert!(coats.contains("slot=zebra") == last.contains("slot=zebra"), "it is the last: {coats}");
-    assert!(!picked("search=zebra&price_max=40").await.contains("slot=zebra"), "the filters hold");
+    // The filters hold.
+    picked("search=zebra&price_max=40").await.lacks(["slot=zebra"]);
 }
 
 #[apply(contract)]
@@ -181,28 +168,35 @@ async fn a_new_shop_has_occasions(service: Service) {
     service.put("/articles/a", json!({"type": "coat"})).await;
     service.put("/customers/ann", json!({"features": {}})).await;
     let browser = service.signed_in(Role::Stylist).await;
-    let html = browser.page("/studio?customer=ann&slot=a").await;
-    assert!(html.contains("own.occasion=office") && html.contains("own.occasion=wedding"), "{html}");
-    assert!(!html.contains("own.gender="), "only what is of outfits");
+    // Only what is of outfits.
+    let occasions = ["own.occasion=office", "own.occasion=wedding"];
+    browser.page("/studio?customer=ann&slot=a").await.has(occasions).lacks(["own.gender="]);
 }
 
 #[apply(on_sqlite)]
 async fn an_ideas_total_is_that_of_the_whole_outfit(Stylist(_service, browser): Stylist) {
     let html = browser.page(format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
-    let (_, ideas) = html.split_once("<ul class=\"sets\">").unwrap();
-    let (_, link) = ideas.split_once("href=\"").unwrap();
-    let outfit = browser.page(&link.split('"').next().unwrap().replace("&#38;", "&")).await;
-    let total = |html: &str| html.split_once(">Total ").unwrap().1.split('<').next().unwrap().to_owned();
+    let ideas = html.after("<ul class=\"sets\">");
+    let outfit = browser.page(ideas.between("href=\"", "\"")).await;
+    let total = |html: &str| html.between(">Total ", "<");
     assert_eq!(total(ideas), total(&outfit));
 }
 
 #[apply(on_sqlite)]
-async fn prices_of_other_currencies_are_not_added_up(Stylist(service, browser): Stylist) {
-    for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {
+async fn prices_have_their_currency_and_different_ones_are_not_added_up(Stylist(service, browser): Stylist) {
+    for (id, price, currency) in [
+        ("dear", json!(1200.6), json!(null)),
+        ("own", json!(9), json!("EUR")),
+        ("other", json!(5.25), json!("GBP")),
+        ("cheap", json!(1), json!("GBP")),
+    ] {
         put(&service, id, json!({"type": "beanie", "price": price, "currency": currency})).await;
     }
-    assert!(!browser.page("/studio?slot=own&slot=other&total=10").await.contains("id=\"over\""));
-    assert!(browser.page("/studio?slot=own&slot=other&total=8").await.contains("Over the €8 budget"));
+    let summed = ["· €1,200.60<", "· €9<", "Total €1,209.60"];
+    browser.page("/studio?slot=dear&slot=own").await.has(summed);
+    browser.page("/studio?slot=own&slot=other").await.has(["· £5.25<"]).lacks(["Total €", "Total £"]);
+    browser.page("/studio?slot=own&slot=other&total=10").await.lacks(["id=\"over\""]);
+    browser.page("/studio?slot=own&slot=other&total=8").await.has(["Over the €8 budget"]);
     // £5 are not €5, so the beanie for €9 still fits, and one in pounds is not suggested.
     let filters = json!({"types": {"1": ["beanie"]}, "price": {"total": 9}});
     let request = json!({"outfit": ["other", null], "k": 250, "filters": filters, "method": "match"});
@@ -210,5 +204,5 @@ async fn prices_of_other_currencies_are_not_added_up(Stylist(service, browser): 
     let found = ids(&answer["blanks"][0]["suggestions"]);
     assert!(found.iter().any(|id| id == "own") && !found.iter().any(|id| id == "cheap"), "{found:?}");
     assert_eq!(codes(&answer["warnings"])[0], "price-unknown", "{answer}");
-    assert!(text(&answer["warnings"][0]["detail"]).contains("another currency"), "{answer}");
+    text(&answer["warnings"][0]["detail"]).has(["another currency"]);
 }

@@ -134,6 +134,8 @@ async fn feedback_outlives_the_release(db: TestDatabase) {
         assert_eq!(report(&service, &never).await.status, 422, "{article} at {rank}");
     }
     assert_eq!(exported(&other).await, BTreeSet::from([accepted(1), accepted(24)]));
+    let lines = service.get("/feedback/outfits.jsonl").await.text();
+    service.post("/outfits/bulk", "application/x-ndjson", lines).is(200).await;
     let counts = service.json("/feedback/counts").await;
     assert_eq!((&counts["items"][0]["release"], &counts["items"][0]["shown"]), (&json!("demo"), &json!(3)));
 }

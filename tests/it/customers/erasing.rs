@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     customers::sql::erasing::everything,
-    harness::{Demo, Html, Service, TestDatabase, apply, contract, each, ids, pick},
+    harness::{Demo, Html, Service, TestDatabase, apply, contract, each, feedback, ids, pick},
 };
 
 const WHO: &str = "erika-4711";
@@ -38,10 +38,8 @@ async fn an_export_has_everything_and_an_erasure_leaves_nothing(Demo(service): D
     let mut kinds: Vec<String> = serde_json::from_value(each(&export["feedback"], "kind")).unwrap();
     kinds.sort();
     assert_eq!(kinds, ["accepted", "rejected", "shown", "shown"]);
-    assert_eq!(
-        pick(&export["audit"], "0/action 1/action 0/subject 0/by 0/details"),
-        json!(["customer.put", "outfit.save", WHO, "service", {"new": true}])
-    );
+    let audit = pick(&export["audit"], "0/action 1/action 0/subject 0/by 0/details");
+    assert_eq!(audit, json!(["customer.put", "outfit.save", WHO, "service", {"new": true}]));
 
     service.delete(PATH).is(204).await;
     service.get(format!("{PATH}/export")).is(404).await;
@@ -64,19 +62,8 @@ async fn an_export_has_no_limit(service: Service) {
     import.commit().await.unwrap();
     for number in 0..1001 {
         // All have the same time.
-        let event = FeedbackEvent {
-            kind: FeedbackKind::Shown,
-            completion_id: format!("k-{number}"),
-            slot: 0,
-            article: article("a"),
-            rank: 1,
-            release: "demo".into(),
-            method: "gsu".into(),
-            arm: None,
-            customer: Some(who.clone()),
-            at: now,
-            reason: None,
-        };
+        let event = feedback(FeedbackKind::Shown, &format!("k-{number}"), "a");
+        let event = FeedbackEvent { customer: Some(who.clone()), ..event };
         let suggested = SuggestedArticle::default();
         service.store.feedback().record(&number.to_string(), &event, &suggested).await.unwrap();
     }

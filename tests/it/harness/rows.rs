@@ -1,6 +1,7 @@
 //! Rows that tests of statements store.
 
 use atelier::{
+    outcomes::{Event, FeedbackEvent, FeedbackKind},
     people::Person,
     platform::db::{Name, Resource, Store, StoreError},
 };
@@ -56,6 +57,38 @@ pub fn customer(id: &str) -> Customer {
 pub fn outfit(customer: &str, articles: [&str; 4], split: Option<Split>) -> Outfit {
     let articles = articles.map(article_id).to_vec();
     Outfit::new(customer_id(customer), articles, split, Features::default()).unwrap()
+}
+
+/// Of a suggestion by `gsu` in slot 1, without a customer.
+pub fn feedback(kind: FeedbackKind, completion: &str, article: &str) -> FeedbackEvent {
+    FeedbackEvent {
+        kind,
+        completion_id: completion.into(),
+        slot: 1,
+        article: article_id(article),
+        rank: 1,
+        release: "demo".into(),
+        method: "gsu".into(),
+        arm: None,
+        customer: None,
+        at: NOW,
+        reason: None,
+    }
+}
+
+/// Without an order and a ticket.
+pub fn event(id: &str, kind: FeedbackKind, customer: Option<&str>, article: &str) -> Event {
+    Event {
+        id: id.into(),
+        kind,
+        customer: customer.map(customer_id),
+        visitor: None,
+        article: article_id(article),
+        order: None,
+        value: None,
+        at: NOW,
+        suggestion: None,
+    }
 }
 
 /// Imports articles or customers.

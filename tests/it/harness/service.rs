@@ -249,6 +249,12 @@ impl Service {
         entries.into_iter().filter(|entry| entry.peer.is_some()).take(n).collect()
     }
 
+    /// The actions of these entries, and what each was done to.
+    pub async fn actions(&self, n: usize) -> Vec<String> {
+        let entries = self.log(n).await.into_iter();
+        entries.map(|entry| format!("{} {}", entry.action, entry.subject)).collect()
+    }
+
     /// A request to it, by nobody.
     pub fn call(&self, method: Method, path: impl AsRef<str>) -> Call {
         Call(self.http.request(method, format!("{}{}", self.url, path.as_ref())))

@@ -68,8 +68,8 @@ async fn a_feed_is_replaced_merged_and_mirrored(service: Service) {
     let ids = [&mirrored["id"], &refused["id"], &merged["id"], &import["id"]];
     assert_eq!(each(&service.json("/imports").await["imports"], "id"), json!(ids));
     let log = service.log(10).await;
-    let actions: Vec<&str> = log.iter().map(|entry| entry.action.as_str()).collect();
-    assert_eq!(actions, ["articles.bulk"; 3], "each import that stored something");
+    assert_eq!(log.len(), 3, "each import that stored something");
+    assert!(log.iter().all(|entry| entry.action == "articles.bulk"), "{log:?}");
 }
 
 #[apply(on_sqlite)]

@@ -16,8 +16,11 @@ use atelier_files::{EventRow, Table};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Demo, Html, Service, TestDatabase, apply, contract, each, on_sqlite, pick, rows},
-    outcomes::feedback::suggested,
+    harness::{
+        Demo, Html, Service, TestDatabase, apply, contract, each, json::with, on_sqlite, pick, rows,
+        with_customers,
+    },
+    outcomes::feedback::{completion, suggested},
     outfits::api::{change_file, folder_with_schema},
 };
 
@@ -27,21 +30,9 @@ async fn send(service: &Service, events: impl Into<Value>) -> Vec<Value> {
     service.ask_ok("/events", events.into()).await.as_array().unwrap().clone()
 }
 
-async fn customers(service: &Service, ids: &[&str]) {
-    for id in ids {
-        service.put(format!("/customers/{id}"), json!({"features": {}})).is(201).await;
-    }
-}
-
-fn ticket(service: &Service) -> String {
-    service.state.tickets().issue(&suggested("gsu", None))
-}
-
 /// What happened to the suggested article, and more about it; null removes.
 fn event(id: &str, kind: &str, more: Value) -> Value {
-    let mut event = json!({"id": id, "kind": kind, "article": "a-7", "customer": "c"});
-    let Value::Object(more) = more else { panic!("{more}") };
-    event.as_object_mut().unwrap().extend(more);
+    let mut event = with(json!({"id": id, "kind": kind, "article": "a-7", "customer": "c"}), more);
     event.as_object_mut().unwrap().retain(|_, value| !value.is_null());
     event
 }
@@ -52,7 +43,7 @@ fn days_ago(days: u64) -> String {
 
 #[apply(on_sqlite)]
 async fn each_event_has_its_own_answer(service: Service) {
-    customers(&service, &["c"]).await;
+    with_customers(&service.store, &["c"]).await;
     let good = json!({"id": "e-1", "kind": "viewed", "article": "a"});
     let bad = [
         ("kind", json!("seen")),
@@ -92,19 +83,17 @@ async fn each_event_has_its_own_answer(service: Service) {
 
 #[apply(on_sqlite)]
 async fn a_ticket_makes_an_event_feedback(service: Service) {
-    customers(&service, &["c"]).await;
-    let sale = json!({"order": "7", "value": 64.5, "ticket": ticket(&service)});
-    let kinds = ["viewed", "added", "bought", "returned"];
-    let mut events: Vec<Value> = kinds.iter().map(|kind| event(kind, kind, sale.clone())).collect();
-    events[3].as_object_mut().unwrap().remove("ticket");
+    with_customers(&service.store, &["c"]).await;
+    let sale = json!({"order": "7", "value": 64.5, "ticket": completion(&service)});
+    let mut events = ["viewed", "added", "bought"].map(|kind| event(kind, kind, sale.clone())).to_vec();
+    events.push(event("returned", "returned", with(sale, json!({"ticket": null}))));
     for answer in send(&service, events).await {
         assert_eq!(pick(&answer, "recorded attribution"), json!([true, "ticket"]), "{answer}");
     }
     let gsu = &service.json("/feedback/counts").await["items"][0];
-    assert_eq!(
-        pick(gsu, "release method shown accepted rejected bought returned kept revenue in_window"),
-        json!(["spring", "gsu", 1, 0, 0, 1, 1, 0, 0.0, {"bought": 0, "returned": 0, "kept": 0, "revenue": 0.0}])
-    );
+    let found = pick(gsu, "release method shown accepted rejected bought returned kept revenue in_window");
+    let in_window = json!({"bought": 0, "returned": 0, "kept": 0, "revenue": 0.0});
+    assert_eq!(found, json!(["spring", "gsu", 1, 0, 0, 1, 1, 0, 0.0, in_window]));
     let export = service.json("/customers/c/export").await;
     assert_eq!(each(&export["events"], "attribution"), json!(vec!["ticket"; 4]));
     assert_eq!(pick(&export["purchases"][0], "bought returned"), json!([1, 1]));
@@ -115,7 +104,7 @@ async fn a_ticket_makes_an_event_feedback(service: Service) {
     let answers = send(
         &service,
         vec![
-            event("5", "viewed", json!({"article": "a-9", "ticket": ticket(&service)})),
+            event("5", "viewed", json!({"article": "a-9", "ticket": completion(&service)})),
             event("6", "viewed", json!({"ticket": "made-up"})),
             event("7", "viewed", json!({"ticket": old})),
         ],
@@ -134,16 +123,15 @@ async fn a_ticket_makes_an_event_feedback(service: Service) {
 
 #[apply(on_sqlite)]
 async fn a_batch_is_read_as_it_happened(service: Service) {
-    customers(&service, &["c", "d"]).await;
-    let viewed = event("1", "viewed", json!({"ticket": ticket(&service)}));
+    with_customers(&service.store, &["c", "d"]).await;
+    let viewed = event("1", "viewed", json!({"ticket": completion(&service)}));
     let bought = event("2", "bought", json!({"order": "", "value": 10.0}));
     let answers = send(&service, vec![bought, viewed.clone()]).await;
     assert_eq!(answers[0]["attribution"], "window", "shown in the same batch: {answers:?}");
     // An order without a name is none: nobody else's return belongs to it.
     let returned = event("3", "returned", json!({"customer": "d", "order": ""}));
     assert_eq!(send(&service, returned).await[0]["attribution"], Value::Null);
-    let mut of_another = viewed.clone();
-    of_another["customer"] = "d".into();
+    let of_another = with(viewed.clone(), json!({"customer": "d"}));
     assert_eq!(send(&service, of_another).await[0]["status"], 409, "the id of another customer's event");
     assert_eq!(send(&service, viewed).await[0]["recorded"], false, "again");
 }
@@ -286,8 +274,8 @@ async fn a_stream_has_a_limit_of_lines(db: TestDatabase) {
 /// What files say without a time of day happened after all that was seen on that day.
 #[apply(on_sqlite)]
 async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service: Service) {
-    customers(&service, &["c"]).await;
-    let viewed = event("1", "viewed", json!({"ticket": ticket(&service)}));
+    with_customers(&service.store, &["c"]).await;
+    let viewed = event("1", "viewed", json!({"ticket": completion(&service)}));
     let today = &rfc3339(SystemTime::now())[..10];
     let (year, month, day) = (&today[..4], &today[5..7], &today[8..]);
     for (date, attribution) in [
@@ -324,7 +312,7 @@ async fn events_of_files_count_for_the_articles_type(Demo(service): Demo) {
 
 #[apply(on_sqlite)]
 async fn an_article_that_two_slots_suggest_counts_where_it_ranks_best(service: Service) {
-    customers(&service, &["c"]).await;
+    with_customers(&service.store, &["c"]).await;
     let mut about = suggested("gsu", None);
     let article = |id| ArticleId::new(id).unwrap();
     let blank = |slot, articles| SuggestedFor { slot, articles, in_sets: Vec::new(), rules: Vec::new() };
@@ -340,7 +328,7 @@ async fn an_article_that_two_slots_suggest_counts_where_it_ranks_best(service: S
 /// Everybody gets the same look, and each visitor counts once.
 #[apply(contract)]
 async fn a_shared_look_is_shown_once_to_each_visitor(service: Service, db: TestDatabase) {
-    customers(&service, &["erika-4711", "d"]).await;
+    with_customers(&service.store, &["erika-4711", "d"]).await;
     let ticket = service.state.tickets().issue(&Suggested { is_shared: true, ..suggested("look", None) });
     let shown = |(id, customer, visitor): (u8, &Value, &Value)| {
         let who = json!({"customer": customer, "visitor": visitor, "completion_id": ticket, "slot": 1});

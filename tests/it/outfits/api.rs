@@ -32,10 +32,8 @@ async fn save_get_and_delete(db: TestDatabase) {
     let answer = service.send("/outfits", &body).is(201).await;
     let (path, mut saved) = (answer.header("location"), answer.json());
     assert_eq!(path, format!("/outfits/{}", saved["id"]));
-    assert_eq!(
-        pick(&saved, "articles features origin"),
-        json!([body["articles"], body["features"], "saved"])
-    );
+    let expected = json!([body["articles"], body["features"], "saved"]);
+    assert_eq!(pick(&saved, "articles features origin"), expected);
     let warnings = saved.as_object_mut().unwrap().remove("warnings").unwrap();
     assert_eq!(warnings[0]["pointer"], "/features/mood");
     assert_eq!(service.json(path).await, saved);
@@ -233,10 +231,8 @@ async fn a_stream_is_checked(db: TestDatabase) {
     let good = "{\"customer\":\"c\",\"articles\":[\"a\",\"b\",\"d\",\"e\"],\"split\":\"train\"}\n";
     let bad = "{\"customer\":\"x\",\"articles\":[\"a\",\"b\",\"d\",\"y\"]}\n";
     let refused = service.post("/outfits/bulk", NDJSON, format!("{good}{bad}")).is(422).await.json();
-    assert_eq!(
-        refused["errors"],
-        json!([{"line": 2, "detail": "customer \"x\" is unknown; article \"y\" is not in the catalogue"}])
-    );
+    let detail = "customer \"x\" is unknown; article \"y\" is not in the catalogue";
+    assert_eq!(refused["errors"], json!([{"line": 2, "detail": detail}]));
     assert_eq!(service.post("/outfits/bulk", NDJSON, good).ok().await["added"], 1);
     let listed = service.json("/customers/c/outfits").await;
     assert_eq!(pick(&listed["items"][0], "split origin"), json!(["train", "imported"]));

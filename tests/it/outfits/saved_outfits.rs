@@ -431,21 +431,6 @@ async fn all_drafts_are_the_stylists_own(Stylist(service, browser): Stylist) {
 }
 
 #[apply(on_sqlite)]
-async fn prices_have_the_shops_currency(Stylist(service, browser): Stylist) {
-    for (id, article) in [
-        ("p-1", json!({"type": "coat", "price": 1200})),
-        ("p-2", json!({"type": "coat", "price": 316.6})),
-        ("p-3", json!({"type": "coat", "price": 5.25, "currency": "GBP"})),
-    ] {
-        service.put(format!("/articles/{id}"), article).is(201).await;
-    }
-    let html = browser.page("/studio?slot=p-1&slot=p-2").await;
-    html.has(["· €1,200<", "· €316.60<", "Total €1,516.60"]);
-    // Two currencies have no sum.
-    browser.page("/studio?slot=p-1&slot=p-3").await.has(["· £5.25<"]).lacks(["Total €", "Total £"]);
-}
-
-#[apply(on_sqlite)]
 async fn an_imported_outfit_is_saved_unchanged(Stylist(_service, browser): Stylist) {
     let html = browser.page("/studio?customer=c-014871").await;
     let card = html.after("<ul class=\"outfits\">");

@@ -2,20 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use atelier::{
-    completion::sample::Sample,
-    people::{Opens, Scope},
-    platform::db::{Actor, Name},
-};
+use atelier::{completion::sample::Sample, people::Scope, platform::db::Actor};
 use atelier_core::domain::{Article, Role};
 use serde_json::{Value, json};
 
-use crate::{
-    cli::complete::Parts,
-    harness::{
-        Demo, Guarded, Html, Replicated, Service, TestDatabase, apply, assert_has, contract, ids, json::with,
-        on_sqlite, rows, until,
-    },
+use crate::harness::{
+    Demo, Guarded, Html, Replicated, Service, TestDatabase, apply, assert_has, contract, ids, json::with,
+    on_sqlite, rows, until,
 };
 
 /// A blouse, trousers, shoes, and a blank.
@@ -37,14 +30,9 @@ impl Service {
         answer.json()
     }
 
-    /// The first blank's suggestions.
-    async fn suggested(&self, request: &Value) -> Value {
-        self.ask_ok("/complete", request).await["blanks"][0]["suggestions"].clone()
-    }
-
     /// The articles that are suggested for the usual request.
     async fn best(&self, k: usize) -> Vec<String> {
-        ids(&self.suggested(&request(k)).await)
+        ids(&self.suggest(request(k)).await)
     }
 }
 
@@ -97,7 +85,7 @@ async fn a_stored_change_succeeds_even_if_it_cannot_be_applied_yet(db: TestDatab
 
 #[apply(on_sqlite)]
 async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
-    let before = service.suggested(&request(20)).await;
+    let before = service.suggest(&request(20)).await;
     let plain = ids(&before);
     for (name, rule) in [
         ("gone", exclude(named(&plain[..2]))),
@@ -108,7 +96,7 @@ async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
     ] {
         service.rule(name, rule).await;
     }
-    let found = service.suggested(&request(10)).await;
+    let found = service.suggest(&request(10)).await;
     assert_eq!(ids(&found), at(&plain, &[15, 3, 10, 4, 5, 6, 7, 8, 9, 11]), "the rest in its order");
     assert_eq!(found[0]["rules"], json!([{"name": "Up & away", "effect": "boost", "rank_before": 14}]));
     assert_eq!(found[2]["rules"], json!([{"name": "third", "effect": "pin", "rank_before": 9}]));
@@ -126,7 +114,7 @@ async fn rules_move_suggestions_and_leave_shares(Demo(service): Demo) {
     // A batch answers the same; a request without rules as before.
     let batch = service.ask_ok("/complete/batch", json!({"items": [request(10)]})).await;
     assert_eq!(batch["items"][0]["blanks"][0]["suggestions"], found);
-    assert_eq!(service.suggested(&with(request(20), json!({"rules": false}))).await, before);
+    assert_eq!(service.suggest(&with(request(20), json!({"rules": false}))).await, before);
     // With nothing left, the answer says that rules are the reason.
     service.rule("all", exclude(json!({"price": {"min": 0}}))).await;
     let answer = service.ask_ok("/complete", request(5)).await;
@@ -202,13 +190,10 @@ async fn rules_are_read_changed_and_deleted(Demo(service): Demo) {
     assert_has(&warned, json!({"warnings": [{"code": "unknown-feature"}, {"code": "excluded"}]}));
     service.delete("/rules/coats").is(204).await;
     service.delete("/rules/coats").is(404).await;
-    let log = service.log(4).await;
-    let actions: Vec<_> = log.iter().map(|entry| (&*entry.action, &*entry.subject)).collect();
-    assert_eq!(
-        actions,
-        [("rule.delete", "coats"), ("rule.put", "other"), ("rule.put", "coats"), ("rule.put", "coats")]
-    );
-    assert_has(&json!(log[2].details), json!({"before": {"factor": 2.0}, "after": {"factor": 3.0}}));
+    let actions = ["rule.delete coats", "rule.put other", "rule.put coats", "rule.put coats"];
+    assert_eq!(service.actions(4).await, actions);
+    let changed = json!({"before": {"factor": 2.0}, "after": {"factor": 3.0}});
+    assert_has(&json!(service.log(3).await[2].details), changed);
 }
 
 #[apply(on_sqlite)]
@@ -294,11 +279,11 @@ async fn a_merchandiser_turns_a_rule_on_and_off(Demo(service): Demo) {
 #[apply(contract)]
 async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     let plain = service.best(3).await;
-    service.suggested(&with(own_request(), json!({"customer": null}))).await;
+    service.suggest(&with(own_request(), json!({"customer": null}))).await;
     let sample = || format!("{:?}", service.releases.follower::<Sample>());
     // The sample takes one question in ten milliseconds.
     until!({
-        service.suggested(&own_request()).await;
+        service.suggest(&own_request()).await;
         sample().contains("c-014871")
     });
     service.rule("first", json!({"effect": "pin", "rank": 1, "articles": named(&plain[1..2])})).await;
@@ -333,30 +318,22 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     assert!(!service.best(3).await.contains(&plain[1]));
     // A new rule replaces none, and what is wrong is said by field.
     post(422, &seen).await.has(["the rule was added"]);
-    let html = post(422, &[("go", "store"), ("articles.price", "cheap")]).await;
-    html.has(["articles.price: expected limits such as 20 to 50"]);
+    let wrong = post(422, &[("go", "store"), ("articles.price", "cheap")]).await;
+    wrong.has(["articles.price: expected limits such as 20 to 50"]);
     // An earlier version is seen, and its form leads back.
     let patch = |change| service.patch("/rules/gone", change).is(200);
     patch(json!({"state": "off", "note": "Later"})).await;
-    let html = browser.page(own_page).await;
-    let (_, link) =
-        html.split_once("<a class=\"button small\" href=\"").expect("a link to an earlier version");
-    let earlier = link.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
-    let html = browser.page(&earlier).await;
-    html.has(["<option value=\"active\" selected>active</option>"]);
-    html.lacks([">Later</textarea>"]);
+    let earlier = browser.page(own_page).await.between("<a class=\"button small\" href=\"", "\"");
+    let selected = "<option value=\"active\" selected>active</option>";
+    browser.page(&earlier).await.has([selected]).lacks([">Later</textarea>"]);
     // Erasing a customer covers the sample.
     service.delete("/customers/c-014871").is(204).await;
     sample().lacks(["c-014871"]);
     // The address leads back to the rule after its preview.
-    let version = async || {
-        let html = browser.page(own_page).await;
-        let (_, rest) = html.split_once("name=\"version\" value=\"").expect("the form has the version");
-        rest.split('"').next().unwrap().replace("&#34;", "\"")
-    };
+    let version = async || browser.page(own_page).await.between("name=\"version\" value=\"", "\"");
     let old = version().await;
-    let html = post(200, &[("go", "preview"), ("version", &old)]).await;
-    html.has(["action=\"/merchandising/rule?name=gone\""]);
+    let previewed = post(200, &[("go", "preview"), ("version", &old)]).await;
+    previewed.has(["action=\"/merchandising/rule?name=gone\""]);
     // Deleting it, unless it was changed meanwhile.
     let delete =
         |version: &str| browser.post("/merchandising/rule/delete", &[("name", "gone"), ("version", version)]);
@@ -370,9 +347,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     let list = browser.page("/merchandising").await;
     list.has(["Deleted rules", "<li><a href=\"/merchandising/rule?name=gone\">gone</a>"]);
     browser.page(own_page).await.has([deleted, ">Once more</textarea>"]);
-    let html = browser.page(&earlier).await;
-    html.has([deleted]);
-    html.lacks([">Once more</textarea>"]);
+    browser.page(&earlier).await.has([deleted]).lacks([">Once more</textarea>"]);
     post(303, &seen).await;
     browser.page("/merchandising").await.lacks(["Deleted rules"]);
     browser.page(own_page).await.lacks([deleted]);
@@ -382,7 +357,7 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
 #[apply(on_sqlite)]
 async fn a_rule_is_tried_over_http(Demo(service): Demo) {
     let request = with(own_request(), json!({"customer": null}));
-    let plain = ids(&service.suggested(&request).await);
+    let plain = ids(&service.suggest(&request).await);
     let body = exclude(named(&plain[1..2]));
     let tried = service.put("/rules/gone?dry_run=true&preview=true", &body).ok().await;
     let preview = &tried["preview"];
@@ -399,11 +374,11 @@ async fn a_rule_is_tried_over_http(Demo(service): Demo) {
 async fn the_sample_has_no_features_of_a_person(Replicated(service, replica): Replicated) {
     let sample = || format!("{:?}", replica.releases.follower::<Sample>());
     for told in [request(3), with(request(3), json!({"customer": "c-014871"}))] {
-        replica.suggested(&told).await;
+        replica.suggest(&told).await;
         sample().lacks(["female", "c-014871"]);
     }
     // The occasion is the outfit's.
-    replica.suggested(&own_request()).await;
+    replica.suggest(&own_request()).await;
     sample().has(["c-014871"]);
     // Another replica erases the customer.
     service.delete("/customers/c-014871").is(204).await;
@@ -449,10 +424,8 @@ async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
         compare.as_object_mut().unwrap().remove(field);
     }
     for (scopes, status) in [(vec![Scope::Complete], 403), (vec![Scope::Complete, Scope::Rules], 200)] {
-        let (access, name) = (service.state.access(), Name::new("k").unwrap());
-        let now = std::time::SystemTime::now().into();
-        let key = access.issue_key(&name, &Opens::Scopes(scopes), None, now).await.unwrap().0;
-        let ask = |path: &str, body: &Value| service.send(path, body).key(key.as_str());
+        let key = service.issue(&scopes).await;
+        let ask = |path: &str, body: &Value| service.send(path, body).key(&key);
         ask("/complete", &request(1)).is(200).await;
         ask("/complete", &without).is(status).await;
         ask("/compare", &compare).is(status).await;
@@ -474,7 +447,7 @@ async fn rules_follow_the_catalogue_on_every_replica(Replicated(service, replica
     // Also for what is only live in a request, and after the rule is off.
     service.rule("dear", exclude(json!({"price": {"min": 5000}}))).await;
     let live = with(request(2), json!({"live": {&plain[0]: {"price": 6000}}}));
-    assert_eq!(ids(&service.suggested(&live).await), at(&plain, &[2, 3]));
+    assert_eq!(ids(&service.suggest(&live).await), at(&plain, &[2, 3]));
     service.patch("/rules/sale", json!({"state": "off"})).is(200).await;
     service.delete("/rules/dear").is(204).await;
     replica.releases.refresh().await.unwrap();
@@ -488,7 +461,7 @@ async fn pairs_and_quotas_move_suggestions_and_rules_hold_in_whole_outfits(Demo(
     let plain = service.best(30).await;
     let quota = |least: u32, articles: &[String]| json!({"effect": "quota", "least": least, "articles": named(articles)});
     service.rule("quota", quota(2, &plain[20..30])).await;
-    let found = service.suggested(&request(5)).await;
+    let found = service.suggest(&request(5)).await;
     assert_eq!(ids(&found), at(&plain, &[0, 1, 2, 20, 21]));
     assert_eq!(found[4]["rules"], json!([{"name": "quota", "effect": "quota", "rank_before": 22}]));
     let pair =
@@ -496,7 +469,7 @@ async fn pairs_and_quotas_move_suggestions_and_rules_hold_in_whole_outfits(Demo(
     service.rule("pair", pair("a-00001")).await;
     assert_eq!(service.best(5).await, ids(&found), "the outfit has no such article");
     service.rule("pair", pair("a-00568")).await;
-    let found = service.suggested(&request(5)).await;
+    let found = service.suggest(&request(5)).await;
     assert_eq!(ids(&found), at(&plain, &[7, 0, 1, 20, 21]));
     assert_eq!(found[0]["rules"], json!([{"name": "pair", "effect": "pair", "rank_before": 8}]));
     // A quota that cannot be met is named, with its blank.
@@ -681,10 +654,9 @@ async fn rules_are_exact(Demo(service): Demo) {
     }
 }
 
-/// The same of joint sets, whole outfits, similar articles, and offline.
+/// The same of joint sets, whole outfits and similar articles.
 #[apply(on_sqlite)]
-async fn rules_are_exact_together_and_offline(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+async fn rules_are_exact_together(Demo(service): Demo) {
     let (mut chance, shop) = (Chance(20_261_128), Shop::new());
     for round in 0..12 {
         let anchor = shop.id(chance.draw(1500)).clone();
@@ -718,16 +690,5 @@ async fn rules_are_exact_together_and_offline(db: TestDatabase) {
             assert!(rules.pinned.contains(&listed[rules.rank.min(listed.len()) - 1]), "{context}");
         }
         rules.check_quota(&shop, &listed, &found["warnings"], "quota", &context);
-        // Offline as online.
-        if round % 4 == 0 {
-            let parts = Parts::new();
-            let outfit = json!([anchor, null]);
-            parts.put("part-0.jsonl", &[json!({"customer": "c-014871", "articles": outfit})]);
-            parts.done(&db, &["--k", "7", "--method", "match"]).await;
-            let written: Vec<String> =
-                parts.read("part-0.jsonl").into_values().map(|(_, article, _)| article).collect();
-            let ask = json!({"customer": "c-014871", "outfit": outfit, "k": 7, "method": "match"});
-            assert_eq!(written, ids(&service.suggested(&ask).await), "round {round}: {ask}");
-        }
     }
 }

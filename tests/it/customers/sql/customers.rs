@@ -41,10 +41,8 @@ async fn ids_order_by_bytes(store: Store) {
 async fn invalid_features_are_refused(store: Store) {
     let features = [("age".into(), FeatureValue::Number(f64::INFINITY))].into_iter().collect();
     let refused = store.customers().put(&Customer { id: customer_id("c"), features }, NOW).await;
-    assert_eq!(
-        refused,
-        Err(StoreError::Unfit { what: "a feature", reason: "\"age\" is not a finite number".into() })
-    );
+    let reason = "\"age\" is not a finite number".to_owned();
+    assert_eq!(refused, Err(StoreError::Unfit { what: "a feature", reason }));
     assert_eq!(store.customers().count().await, Ok(0));
 }
 
@@ -58,10 +56,8 @@ async fn a_damaged_row_is_named(db: TestDatabase) {
         .await
         .unwrap();
     let damaged = store.customers().get(&customer_id("c-2")).await.unwrap_err();
-    assert_eq!(
-        damaged.to_string(),
-        "row c-2 of table customers is damaged: feature \"age\" is not a string, a number or a list of strings; \
-         correct or delete it"
-    );
+    let said = "row c-2 of table customers is damaged: feature \"age\" is not a string, a number or a list of strings; \
+                correct or delete it";
+    assert_eq!(damaged.to_string(), said);
     assert_eq!(store.customers().get(&customer_id("c-1")).await, Ok(Some(customer("c-1"))));
 }
