@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{
-        Call, Demo, Service, TestDatabase, apply, contract, draw_key, ids,
+        Call, Demo, Service, TestDatabase, apply, contract, draw_key, each, ids,
         json::{list, text, with},
         models, on_sqlite,
     },
@@ -185,16 +185,11 @@ async fn an_article_of_a_set_was_suggested(Demo(service): Demo) {
     let request =
         json!({"customer": CUSTOMER, "outfit": ["a-00134", null, null, "a-00259"], "k": 1, "sets": 16});
     let completion = service.complete(request).await;
-    let of_sets: Vec<String> = list(&completion["sets"])
-        .iter()
-        .map(|set| {
-            let placed = list(&set["articles"]).iter().find(|placed| placed["slot"] == 1).unwrap();
-            text(&placed["article"]["id"]).to_owned()
-        })
-        .collect();
-    let first = &suggestions(&completion)[0];
-    let place = of_sets.iter().position(|article| article != first).expect("a set has another article");
-    report(&service, &about(&completion, "set", "accepted", &of_sets[place])).is(200).await;
+    // Of slot 1.
+    let of_sets = each(&completion["sets"], "articles/0/article/id");
+    let (first, of_sets) = (&suggestions(&completion)[0], list(&of_sets));
+    let place = of_sets.iter().position(|article| *article != **first).expect("a set has another article");
+    report(&service, &about(&completion, "set", "accepted", text(&of_sets[place]))).is(200).await;
     let stored = service.store.feedback().for_completion(text(&completion["completion_id"])).await;
     assert_eq!(stored.unwrap()[0].rank as usize, place + 1, "the set's rank");
 }

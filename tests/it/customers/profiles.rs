@@ -54,15 +54,6 @@ async fn ids_may_be_any_text(service: Service) {
         assert_eq!(service.json(format!("{path}/outfits")).await, json!({"items": [], "next_cursor": null}));
         service.delete(path).is(204).await;
     }
-    let long = format!("/customers/{}", "x".repeat(129));
-    for (path, status, code) in [
-        ("/customers/%00", 422, "invalid"),
-        ("/customers/%ff", 400, "malformed"),
-        (&long, 422, "invalid"),
-        ("/customers/a/b", 404, "not-found"),
-    ] {
-        assert_eq!(service.get(path).is(status).await.json()["code"], code, "{path}");
-    }
     // Addresses lose the segments `.` and `..`, so such a customer could never be read or erased.
     for id in [".", ".."] {
         let line = json!({"id": id, "features": {}}).to_string();
@@ -93,11 +84,6 @@ async fn a_list_continues_at_its_cursor(service: Service) {
     ] {
         let page = service.json(format!("/customers?{query}")).await;
         assert_eq!((each(&page["items"], "id"), &page["next_cursor"]), (ids, &cursor), "{query}");
-    }
-    for query in ["n=0", "n=501", "n=x", "cursor=%00", "sort=id"] {
-        let problem = service.get(format!("/customers?{query}")).is(422).await.json();
-        let parameter = query.split('=').next().unwrap();
-        assert_eq!(problem["errors"][0]["parameter"], parameter, "{problem}");
     }
 }
 
@@ -148,8 +134,6 @@ async fn a_stream_has_its_own_limit(db: TestDatabase) {
     send(4096).is(200).await;
     let problem = send(4097).await.assert_problem(413, &[]);
     assert_eq!(problem["detail"], "the body is longer than this path's limit of 4096 bytes");
-    let long = json!({"features": {"country": "x".repeat(10 << 20)}});
-    service.put("/customers/c", long).is(413).await;
 }
 
 /// Each different row is remembered, and takes memory.

@@ -81,40 +81,31 @@ async fn invalid_events_are_refused_with_pointers(service: Service) {
     assert_eq!(service.store.feedback().counts().await.unwrap(), []);
 }
 
-#[apply(on_sqlite)]
-async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
-    let limits = atelier::config::Limits { feedback_events: 4, ..Default::default() };
-    let service = Service::start_with(&db, limits).await;
-    let id = completion(&service);
-    let (good, unknown) = (event(&id, "e-1", "shown"), event("made-up", "e-2", "shown"));
-    let answer = service.send("/feedback", json!([good, unknown, 7, good])).is(200).await;
-    let items = answer.json();
-    assert_eq!(items[0], json!({"id": "e-1", "recorded": true}));
-    let unknown = json!([404, "not-found", answer.header("x-request-id")]);
-    assert_eq!(pick(&items[1], "status code request_id"), unknown);
-    assert_eq!(items[2]["errors"][0]["detail"], "expected an object, found a number");
-    assert_eq!(items[3], json!({"id": "e-1", "recorded": false}));
-    assert_eq!(report(&service, &json!([])).await, (200, json!([])));
-    let (status, problem) = report(&service, &json!([1, 2, 3, 4, 5])).await;
-    assert_eq!((status, &problem["detail"]), (422, &json!("a list has at most 4 events, found 5; split it")));
-}
-
 /// A hundred events are one transaction.
 #[apply(contract)]
-async fn a_long_list_is_recorded_without_its_bad_events(service: Service) {
+async fn a_long_list_is_recorded_without_its_bad_events(db: TestDatabase) {
+    let limits = atelier::config::Limits { feedback_events: 250, ..Default::default() };
+    let service = Service::start_with(&db, limits).await;
     let id = completion(&service);
     let mut events: Vec<Value> = (0..250).map(|n| event(&id, &format!("e-{n}"), "shown")).collect();
+    events[10] = events[0].clone();
     events[20]["customer"] = "nobody".into();
     events[30] = event(&id, "e-0", "accepted");
     events[40]["slot"] = 2.into();
+    events[50] = 7.into();
+    events[60] = event("made-up", "e-60", "shown");
     events[249]["kind"] = "bought".into();
-    let items = service.ask_ok("/feedback", json!(events)).await;
+    let answer = service.send("/feedback", json!(events)).is(200).await;
+    let (items, request) = (answer.json(), answer.header("x-request-id"));
     assert_eq!(items.as_array().unwrap().len(), 250);
     for (place, item) in items.as_array().unwrap().iter().enumerate() {
         match place {
+            10 => assert_eq!(*item, json!({"id": "e-0", "recorded": false})),
             20 => assert_eq!(item["errors"][0]["pointer"], "/customer", "{item}"),
             30 => assert_eq!(item["code"], "conflict", "{item}"),
             40 => assert_eq!(item["errors"][0]["pointer"], "/slot", "{item}"),
+            50 => assert_eq!(item["errors"][0]["detail"], "expected an object, found a number"),
+            60 => assert_eq!(pick(item, "status code request_id"), json!([404, "not-found", request])),
             _ => {
                 let is_first = [0, 249].contains(&place);
                 assert_eq!(*item, json!({"id": format!("e-{place}"), "recorded": is_first}));
@@ -123,7 +114,12 @@ async fn a_long_list_is_recorded_without_its_bad_events(service: Service) {
     }
     let found = &service.json("/feedback/counts").await["items"][0];
     assert_eq!(pick(found, "shown bought accepted"), json!([1, 1, 0]));
-    assert_eq!(service.store.feedback().for_completion(&id).await.unwrap().len(), 247);
+    assert_eq!(service.store.feedback().for_completion(&id).await.unwrap().len(), 244);
+    assert_eq!(report(&service, &json!([])).await, (200, json!([])));
+    events.push(7.into());
+    let (status, problem) = report(&service, &json!(events)).await;
+    let detail = "a list has at most 250 events, found 251; split it";
+    assert_eq!((status, &problem["detail"]), (422, &json!(detail)));
 }
 
 #[apply(contract)]
