@@ -79,7 +79,5 @@ async fn wrong_conditions_are_refused(service: Service) {
         let problem = service.get(format!("/articles?{query}")).is(422).await.json();
         assert_eq!(problem["errors"][0]["parameter"], "where", "{query}: {problem}");
     }
-    for query in ["type=a&type=b", "colour=navy"] {
-        service.get(format!("/articles?{query}")).is(422).await;
-    }
+    service.get("/articles?type=a&type=b").is(422).await;
 }

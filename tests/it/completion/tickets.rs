@@ -276,18 +276,17 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
     let now: Timestamp = one.state.clock.now().into();
     let stored = async || {
         let text = one.store.settings().get("tickets").await.unwrap().unwrap();
-        let keys: Vec<Value> = serde_json::from_str(&text).unwrap();
-        keys.iter().map(|key| key["id"].as_u64().unwrap()).collect::<Vec<_>>()
+        each(&serde_json::from_str(&text).unwrap(), "id")
     };
-    assert_eq!(stored().await, [1], "two starts made one key");
+    assert_eq!(stored().await, json!([1]), "two starts made one key");
     let first = one.state.tickets().issue(&suggested("gsu", None));
     // Both find that it is time for another key.
     let at = now + DAY * 31;
     let (a, b) = tokio::join!(one.state.tickets().refresh(at), other.state.tickets().refresh(at));
     a.and(b).unwrap();
-    assert_eq!(stored().await, [1, 2]);
+    assert_eq!(stored().await, json!([1, 2]));
     one.state.tickets().refresh(at + DAY * 31).await.unwrap();
-    assert_eq!(stored().await, [1, 2, 3]);
+    assert_eq!(stored().await, json!([1, 2, 3]));
     let third = one.state.tickets().issue(&suggested("gsu", None));
     // A key that it has not heard of yet, and the old one.
     for (ticket, id) in [(&third, "e-3"), (&first, "e-1")] {
@@ -296,7 +295,7 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
 
     // Long after the last ticket of the first keys.
     one.state.tickets().refresh(now + DAY * 130).await.unwrap();
-    assert_eq!(stored().await, [2, 3, 4]);
+    assert_eq!(stored().await, json!([2, 3, 4]));
     report_late(&one, &first).await;
     report(&one, &event(&third, "late", "shown")).is(200).await;
     let terms = Settings::default().terms();
