@@ -5,7 +5,6 @@ use std::{
     fmt::Write as _,
     fs,
     path::PathBuf,
-    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -61,7 +60,7 @@ async fn import(setup: &Setup, form: Form) -> Ran {
         let mut import =
             if is_outfits { setup.import(&write_outfits(setup, rows)?) } else { articles(round)? };
         let began = Instant::now();
-        let (success, seen) = watch(&http, &url, import.stderr(Stdio::null()).spawn()?).await?;
+        let (success, seen) = watch(&http, &url, import.spawn()?).await?;
         report.promise(success, format!("{name} failed"));
         report.decimal(&format!("{name}_s"), began.elapsed().as_secs_f64());
         note(&mut report, form, name, &seen);
@@ -74,11 +73,11 @@ async fn import(setup: &Setup, form: Form) -> Ran {
     // How long it takes by itself, for the moments of the kills.
     let (mut last, mut taken_back) = (3, 0);
     let began = Instant::now();
-    report.promise(articles(last)?.stderr(Stdio::null()).status()?.success(), "import 3 failed");
+    report.promise(articles(last)?.status()?.success(), "import 3 failed");
     let took = began.elapsed();
     for kill in 0..kills {
         let round = 4 + kill;
-        let mut child = articles(round)?.stderr(Stdio::null()).spawn()?;
+        let mut child = articles(round)?.spawn()?;
         sleep(took * (kill + 1) / (kills + 1)).await;
         child.kill()?;
         child.wait()?;
@@ -88,7 +87,7 @@ async fn import(setup: &Setup, form: Form) -> Ran {
         last = found.first().copied().context("the catalogue is empty")?;
     }
     // The service itself is killed while it imports.
-    let body = fs::read(write_articles(setup, rows, 1000)?.articles)?;
+    let body = fs::read(write_articles(setup, rows, 1000)?.join("articles.jsonl"))?;
     let bulk = http.post(format!("{url}/articles/bulk")).header("content-type", "application/x-ndjson");
     let sent = tokio::spawn(bulk.body(body).send());
     sleep(took / 2).await;
@@ -99,7 +98,7 @@ async fn import(setup: &Setup, form: Form) -> Ran {
     report.promise(found == [last] || found == [1000], format!("{last} or 1000, not {found:?}"));
     // Likewise while a feed that mirrors runs: its import is known afterwards.
     last = found.first().copied().context("the catalogue is empty")?;
-    let body = fs::read(write_articles(setup, rows, 1001)?.articles)?;
+    let body = fs::read(write_articles(setup, rows, 1001)?.join("articles.jsonl"))?;
     let feed = http.post(format!("{url}/feeds/shop?mode=mirror&mirror_limit=100")).body(body);
     let sent: Value = feed.send().await?.error_for_status()?.json().await?;
     let (id, began) = (sent["id"].as_i64().context("an id")?, Instant::now());
@@ -116,7 +115,7 @@ async fn import(setup: &Setup, form: Form) -> Ran {
     let is_new = found == [1001] && !old && ["done", "interrupted"].contains(&ended.as_str());
     report.promise(is_old || is_new, format!("a killed mirror is {ended}, with {found:?}; it was {last}"));
     // And the next import finds everything as it should be.
-    let ended = articles(2000)?.stderr(Stdio::null()).status()?;
+    let ended = articles(2000)?.status()?;
     let found = rounds(&http, &url).await?;
     report.promise(ended.success() && found == [2000], format!("2000 after kills, not {found:?}"));
     report.promise(taken_back > 0, "no import was killed before its end");
@@ -197,16 +196,8 @@ async fn numbers(http: &Client, url: &str) -> Result<[usize; PUT]> {
     Ok(numbers)
 }
 
-/// The files of an import.
-#[derive(Default)]
-pub struct Files {
-    pub articles: PathBuf,
-    pub customers: PathBuf,
-    pub outfits: PathBuf,
-}
-
-/// In no order, so that the list of the first ones is written in many slices. Those that requests put are among them.
-fn write_articles(setup: &Setup, rows: usize, round: u32) -> Result<Files> {
+/// A folder with a file of articles. In no order, so that the list of the first ones is written in many slices. Those that requests put are among them.
+fn write_articles(setup: &Setup, rows: usize, round: u32) -> Result<PathBuf> {
     let mut lines = String::new();
     for n in 0..rows {
         let n = n * 7919 % rows;
@@ -215,12 +206,13 @@ fn write_articles(setup: &Setup, rows: usize, round: u32) -> Result<Files> {
             writeln!(lines, "{{\"id\":\"p-{n}\",\"type\":\"imported\",\"round\":{round}}}")?;
         }
     }
-    let articles = setup.folder.path().join("articles.jsonl");
-    fs::write(&articles, lines)?;
-    Ok(Files { articles, ..Files::default() })
+    let folder = setup.folder.path().join("articles");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("articles.jsonl"), lines)?;
+    Ok(folder)
 }
 
-fn write_outfits(setup: &Setup, rows: usize) -> Result<Files> {
+fn write_outfits(setup: &Setup, rows: usize) -> Result<PathBuf> {
     let (mut customers, mut outfits) = (String::new(), String::new());
     for n in 0..1000 {
         writeln!(customers, "{{\"id\":\"i-{n}\",\"features\":{{}}}}")?;
@@ -230,10 +222,9 @@ fn write_outfits(setup: &Setup, rows: usize) -> Result<Files> {
         let articles = [1, 2, 3, 4].map(article).join(",");
         writeln!(outfits, "{{\"customer\":\"i-{}\",\"articles\":[{articles}]}}", n % 1000)?;
     }
-    let path = |name: &str| setup.folder.path().join(name);
-    let files =
-        Files { customers: path("customers.jsonl"), outfits: path("outfits.jsonl"), ..Files::default() };
-    fs::write(&files.customers, customers)?;
-    fs::write(&files.outfits, outfits)?;
-    Ok(files)
+    let folder = setup.folder.path().join("outfits");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("customers.jsonl"), customers)?;
+    fs::write(folder.join("outfits.jsonl"), outfits)?;
+    Ok(folder)
 }
