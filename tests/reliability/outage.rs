@@ -120,8 +120,7 @@ fn run(way: Way, form: Form) -> Ran {
             (0..writes.len()).filter(|&number| writes[number].status() == 201).collect();
         let mut lost = Vec::new();
         for number in &acknowledged {
-            let path = format!("{}/customers/w-{number}", service.url);
-            if service.http.get(path).send().await?.status() != 200 {
+            if service.get(&format!("/customers/w-{number}")).await.is_err() {
                 lost.push(*number);
             }
         }

@@ -152,11 +152,33 @@ impl Service {
         })
     }
 
+    /// Sends JSON, unless it is null; returns the status, and the answer's JSON.
+    pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<(u16, Value)> {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = if body.is_null() { request } else { request.json(body) };
+        let answer = request.send().await?;
+        let status = answer.status().as_u16();
+        Ok((status, serde_json::from_slice(&answer.bytes().await?).unwrap_or_default()))
+    }
+
+    /// The answer's JSON. It must be a success.
+    pub async fn json(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
+        let (status, answer) = self.ask(method, path, body).await?;
+        ensure!((200..300).contains(&status), "{path}: {status}: {answer}");
+        Ok(answer)
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        self.json(Method::GET, path, &Value::Null).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.json(Method::POST, path, body).await
+    }
+
     /// Activates a release; returns status and answer.
     pub async fn activate(&self, release: &str) -> Result<(u16, Value)> {
-        let path = format!("{}/releases/{release}/activate", self.url);
-        let answer = self.http.post(path).json(&json!({})).send().await?;
-        Ok((answer.status().as_u16(), answer.json().await?))
+        self.ask(Method::POST, &format!("/releases/{release}/activate"), &json!({})).await
     }
 }
 

@@ -1,4 +1,4 @@
-use std::fs;
+use std::{fmt::Write, fs};
 
 use atelier::platform::db::Actor;
 use serde_json::{Value, json};
@@ -157,10 +157,12 @@ async fn prices_and_stock_are_checked_in_every_format(db: TestDatabase) {
         ("id,type,price,in_stock,stock\n".to_owned(), String::new(), Vec::new());
     for (n, (price, in_stock, stock)) in rows.into_iter().enumerate() {
         let quoted = stock.replace('"', "\"\"");
-        csv += &format!("a-{n},coat,\"{price}\",{in_stock},\"{quoted}\"\n");
-        json_lines += &format!(
-            "{{\"id\":\"a-{n}\",\"type\":\"coat\",\"price\":\"{price}\",\"in_stock\":\"{in_stock}\",\"stock\":{stock}}}\n"
-        );
+        writeln!(csv, "a-{n},coat,\"{price}\",{in_stock},\"{quoted}\"").unwrap();
+        writeln!(
+            json_lines,
+            "{{\"id\":\"a-{n}\",\"type\":\"coat\",\"price\":\"{price}\",\"in_stock\":\"{in_stock}\",\"stock\":{stock}}}"
+        )
+        .unwrap();
         let attributes = json!({"price": price, "in_stock": in_stock, "stock": stock});
         articles.push(article(&format!("a-{n}"), "coat", attributes));
     }

@@ -7,12 +7,13 @@ use std::{
     process::Command,
 };
 
+use atelier_core::domain::Article;
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{atelier, done, file, fill, path, refused},
-    harness::{Demo, Html, TestDatabase, apply, contract, models, on_sqlite, pick},
+    cli::{atelier, done, file, path, refused},
+    harness::{self, Demo, Html, TestDatabase, apply, contract, models, on_sqlite, pick, rows},
 };
 
 /// Published; of a blouse, a coat, trousers and ballerinas.
@@ -74,15 +75,9 @@ async fn an_imported_look_is_served(Demo(service): Demo, db: TestDatabase) {
 
 #[apply(on_sqlite)]
 async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
-    fill(&db).await;
     let store = db.open().await;
-    // Twelve articles are enough.
-    let (articles, now) = (store.articles(), std::time::SystemTime::now().into());
-    let all: Vec<_> = crate::harness::rows::<atelier_core::domain::Article>();
-    let others = all.iter().filter(|one| one.id.as_str() >= "a-00009" && !CSV.contains(one.id.as_str()));
-    for article in others {
-        articles.delete(&article.id, now).await.unwrap();
-    }
+    let few = |one: &Article| one.id.as_str() < "a-00009" || CSV.contains(one.id.as_str());
+    harness::import(&store, &rows().into_iter().filter(few).collect::<Vec<_>>()).await;
     store.close().await;
     let folder = tempfile::tempdir().unwrap();
     done(import(&db, &file(&folder, "looks.csv", CSV), &[])).await;

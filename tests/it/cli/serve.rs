@@ -139,13 +139,18 @@ impl Served {
     }
 }
 
+/// Its flags need no verb. Before the verb they count, too; behind it they count more.
 #[apply(on_sqlite)]
 async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
-    let served = Served::launch(serve(&db, &[])).await;
-    served.get("livez").await.has(["alive"]);
-    served.welcome().await.has(["Welcome, admin"]);
-    // JSON without a terminal.
-    served.stop().await.has(["in models, so no outfit can be completed", "\"message\":\"stopped\""]);
+    let twice = ["--address", "nonsense", "--device", "cpu", "serve", "--address", "127.0.0.1:0"];
+    for arguments in [&twice[4..], &twice[5..], &twice] {
+        let served = Served::launch(atelier(&db, arguments)).await;
+        assert!(!served.url.ends_with(":8080/"), "{arguments:?}: {}", served.url);
+        served.get("livez").await.has(["alive"]);
+        served.welcome().await.has(["Welcome, admin"]);
+        // JSON without a terminal.
+        served.stop().await.has(["in models, so no outfit can be completed", "\"message\":\"stopped\""]);
+    }
 }
 
 #[apply(on_sqlite)]
@@ -185,17 +190,6 @@ async fn a_change_reaches_another_replica(db: TestDatabase) {
     until!(!suggested().await);
     replica.stop().await;
     writer.stop().await;
-}
-
-#[apply(on_sqlite)]
-async fn the_flags_of_serve_need_no_verb(db: TestDatabase) {
-    // Before the verb they count, too; behind it they count more.
-    let twice = ["--address", "nonsense", "--device", "cpu", "serve", "--address", "127.0.0.1:0"];
-    for arguments in [&["--address", "127.0.0.1:0"][..], &twice] {
-        let served = Served::launch(atelier(&db, arguments)).await;
-        assert!(!served.url.ends_with(":8080/") && served.get("livez").await.contains("alive"));
-        served.stop().await;
-    }
 }
 
 #[apply(on_sqlite)]

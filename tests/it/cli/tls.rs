@@ -240,14 +240,6 @@ async fn a_replaced_certificate_is_used_after_a_hangup(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn without_a_certificate_a_hangup_changes_nothing(db: TestDatabase) {
-    let served = Served::launch(serve(&db, &[])).await;
-    served.signal("HUP");
-    served.get("livez").await;
-    served.stop().await.has(["SIGHUP reads the certificate again, and there is none"]);
-}
-
-#[apply(on_sqlite)]
 #[needs(tools::openssl)]
 async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
@@ -271,10 +263,15 @@ async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
     }
 }
 
+/// A hangup changes nothing then.
 #[apply(on_sqlite)]
 async fn other_addresses_without_tls_are_warned_of(db: TestDatabase) {
     for (address, warned) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
-        let log = Served::launch(atelier(&db, &["serve", "--address", address])).await.stop().await;
+        let served = Served::launch(atelier(&db, &["serve", "--address", address])).await;
+        served.signal("HUP");
+        served.get("livez").await;
+        let log = served.stop().await;
+        log.has(["SIGHUP reads the certificate again, and there is none"]);
         let said = "without TLS: others on the network can read passwords and keys";
         assert_eq!(log.contains(said), warned, "{address}: {log}");
     }
