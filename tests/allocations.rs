@@ -1,9 +1,13 @@
 //! How many allocations a request costs, from its bytes on a socket to its answer's. Their number does not depend on the
 //! machine or its load, so a limit can be tight. Alone in its binary, because it counts all threads of the process.
 
+#![expect(unreachable_pub, reason = "a test binary exports nothing")]
+
 #[path = "shared/app.rs"]
-#[expect(unreachable_pub, reason = "a test binary exports nothing")]
 mod app;
+#[path = "shared/demo.rs"]
+#[expect(dead_code, reason = "other tests change the release")]
+mod demo;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -12,6 +16,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+use atelier::platform::http::AppState;
 use tokio::net::TcpListener;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -47,7 +52,8 @@ fn a_completion_allocates_little() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let listener = runtime.block_on(async {
-        let (_, state) = app::demo(folder.path()).await.unwrap();
+        let database = format!("sqlite:{}", folder.path().join("a.db").display());
+        let state = AppState::new(app::demo(&database).await.unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(atelier::app::serve(listener, state, std::future::pending()));

@@ -1,13 +1,14 @@
 //! The engine on the demo release, without a service: real models in the real ONNX Runtime.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
-use atelier_core::{domain::Method, util::digest};
+use atelier::config::Cache;
+use atelier_core::domain::Method;
 use atelier_engine::{
     catalogue::ArticleIndex,
     inference::{
@@ -15,7 +16,6 @@ use atelier_engine::{
         Question, Serving, Settings,
     },
     onnx_runtime::OnnxRuntime,
-    release::Manifest,
     tables::Tables,
 };
 use ort::{
@@ -25,21 +25,18 @@ use ort::{
 use tempfile::TempDir;
 
 #[path = "shared/demo.rs"]
+#[expect(dead_code, unreachable_pub, reason = "other tests read its tables, and this binary exports nothing")]
 mod demo;
 
 /// A process can load the library only once. It is fetched if it is not in the cache.
 static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
-    let home = env::var_os("XDG_CACHE_HOME")
-        .or_else(|| env::home_dir().map(|home| home.join(".cache").into_os_string()))
-        .expect("a test run has a home");
-    OnnxRuntime::load(&PathBuf::from(home).join("atelier"), |notice| println!("{notice}"))
-        .expect("ONNX Runtime loads")
+    OnnxRuntime::load(&Cache::default().folder, |notice| println!("{notice}")).expect("ONNX Runtime loads")
 });
 
 const SETTINGS: Settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
 
 fn demo() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo")
+    demo::models().join("demo")
 }
 
 fn engine(settings: Settings) -> Engine {
@@ -176,26 +173,14 @@ async fn more_copies_of_a_model_are_opened_when_needed() {
     assert_eq!(workers(&serving, Method::C), 1);
 }
 
-/// A copy of the demo release with one file changed, and its size and digest updated in the manifest.
+/// A copy of the demo release with one file changed.
 fn changed(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("demo");
-    fs::create_dir(&release).unwrap();
-    for entry in fs::read_dir(demo()).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, release.join(path.file_name().unwrap())).unwrap();
-    }
-    let path = release.join(file);
-    let mut bytes = fs::read(&path).unwrap();
+    demo::copy(&demo(), &release).unwrap();
+    let mut bytes = fs::read(release.join(file)).unwrap();
     change(&mut bytes);
-    fs::write(&path, &bytes).unwrap();
-    let manifest_path = release.join("release.json");
-    let mut manifest: Manifest = serde_json::from_slice(&fs::read(&manifest_path).unwrap()).unwrap();
-    if let Some(entry) = manifest.files.get_mut(file) {
-        entry.bytes = bytes.len() as u64;
-        entry.sha256 = digest::sha256_of_file(&path).unwrap();
-    }
-    fs::write(manifest_path, serde_json::to_vec(&manifest).unwrap()).unwrap();
+    demo::put(&release, file, &bytes).unwrap();
     folder
 }
 

@@ -7,6 +7,9 @@
 
 mod agents;
 mod analysis;
+#[path = "../shared/app.rs"]
+#[expect(dead_code, reason = "another suite has no harness")]
+mod app;
 mod browser;
 mod catalogue;
 mod ci;

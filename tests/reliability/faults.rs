@@ -11,13 +11,14 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use reqwest::Client;
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, task::JoinSet};
 
 use crate::{
     Ran,
+    load::{Outcome, Service},
     report::{Form, Report},
     server::Setup,
 };
@@ -88,16 +89,21 @@ fn run_as_root(name: &str, form: Form) -> Ran {
     Ok(Report::default())
 }
 
-async fn put(http: &Client, url: &str, id: &str, words: usize) -> Result<(u16, bool)> {
+/// The status of storing a customer, and whether it says when to come back.
+async fn put(service: &Service, id: &str, words: usize) -> (u16, bool) {
     let body = json!({"features": {"note": "x".repeat(words)}});
-    let answer = http.put(format!("{url}/customers/{id}")).json(&body).send().await?;
-    Ok((answer.status().as_u16(), answer.headers().contains_key("retry-after")))
+    let answer = service.request(Method::PUT, &format!("/customers/{id}"), &body).await;
+    (answer.status(), matches!(answer.outcome, Outcome::Refused { retry_after: Some(_), .. }))
 }
 
-async fn completes(http: &Client, url: &str) -> Result<bool> {
-    let body = json!({"outfit": [null], "k": 1});
-    let answer = http.post(format!("{url}/complete")).json(&body).send().await?;
-    Ok(answer.status() == 200)
+/// How many of these customers are not stored.
+async fn count_lost(service: &Service, ids: &[String]) -> Result<usize> {
+    let mut lost = 0;
+    for id in ids {
+        let (status, _) = service.ask(Method::GET, &format!("/customers/{id}"), &Value::Null).await?;
+        lost += usize::from(status != 200);
+    }
+    Ok(lost)
 }
 
 pub fn disk_full(form: Form) -> Ran {
@@ -110,13 +116,13 @@ pub fn disk_full(form: Form) -> Ran {
     let ballast = disk.path().join("ballast");
     fs::write(&ballast, vec![1; 4 << 20])?;
     let server = setup.start()?;
-    let (url, http) = (setup.url(), Client::new());
+    let service = Service::new(setup.url());
     let mut report = Report::default();
     Runtime::new()?.block_on(async {
         let (mut stored, mut refusal) = (Vec::new(), None);
         while refusal.is_none() && stored.len() < 4000 {
             let id = format!("full-{}", stored.len());
-            match put(&http, &url, &id, WORDS).await? {
+            match put(&service, &id, WORDS).await {
                 (201, _) => stored.push(id),
                 other => refusal = Some(other),
             }
@@ -124,17 +130,15 @@ pub fn disk_full(form: Form) -> Ran {
         report.figure("stored_before_it_was_full", stored.len());
         let expected = refusal == Some((503, true));
         report.promise(expected, format!("a full disk should be a 503 with Retry-After, not {refusal:?}"));
-        report.promise(completes(&http, &url).await?, "a completion failed, although it needs no disk");
+        let completion = service.send(&json!({"outfit": [null], "k": 1})).await;
+        report.promise(completion.is_whole(), "a completion failed, although it needs no disk");
         fs::remove_file(&ballast)?;
-        let (status, _) = put(&http, &url, "room", WORDS).await?;
+        let (status, _) = put(&service, "room", WORDS).await;
         report.promise(status == 201, format!("with room a write gets {status}: {}", setup.read_log()));
         server.kill()?;
         let _server = setup.start()?;
         stored.push("room".to_owned());
-        let mut lost = 0;
-        for id in &stored {
-            lost += usize::from(http.get(format!("{url}/customers/{id}")).send().await?.status() != 200);
-        }
+        let lost = count_lost(&service, &stored).await?;
         report.figure("lost", lost);
         report.promise(lost == 0, format!("{lost} acknowledged writes are lost"));
         Ok(report)
@@ -159,7 +163,7 @@ pub fn read_only(form: Form) -> Ran {
     disk.set("rw")?;
     let _server = setup.start()?;
     Runtime::new()?.block_on(async {
-        let (status, _) = put(&Client::new(), &setup.url(), "writable", 1).await?;
+        let (status, _) = put(&Service::new(setup.url()), "writable", 1).await;
         report.promise(status == 201, format!("writes should work again, found {status}"));
         Ok(report)
     })
@@ -187,20 +191,19 @@ pub fn two_on_one_file(form: Form) -> Ran {
     let one = Setup::sqlite()?;
     let other = Setup::new(one.database())?;
     let _servers = (one.start()?, other.start()?);
-    let urls = [one.url(), other.url()];
-    let http = Client::new();
+    let services = [&one, &other].map(|setup| Service::new(setup.url()));
     let mut report = Report::default();
     Runtime::new()?.block_on(async {
         let mut writers = JoinSet::new();
         for writer in 0..8 {
-            let (url, http) = (urls[writer % 2].clone(), http.clone());
+            let service = services[writer % 2].clone();
             writers.spawn(async move {
                 let (mut stored, mut busy, mut odd) = (Vec::new(), 0, Vec::new());
                 for number in 0..each {
                     let id = format!("two-{writer}-{number}");
-                    match put(&http, &url, &id, 10).await {
-                        Ok((201, _)) => stored.push(id),
-                        Ok((503, true)) => busy += 1,
+                    match put(&service, &id, 10).await {
+                        (201, _) => stored.push(id),
+                        (503, true) => busy += 1,
                         other => odd.push(format!("{other:?}")),
                     }
                 }
@@ -214,12 +217,10 @@ pub fn two_on_one_file(form: Form) -> Ran {
             busy += waited;
             odd.extend(strange);
         }
-        let mut lost = 0;
-        for (place, id) in stored.iter().enumerate() {
-            let url = &urls[place % 2];
-            lost += usize::from(http.get(format!("{url}/customers/{id}")).send().await?.status() != 200);
-        }
-        let seen = change_is_seen(&http, &urls).await?;
+        let half = stored.len() / 2;
+        let lost = count_lost(&services[0], &stored[..half]).await?
+            + count_lost(&services[1], &stored[half..]).await?;
+        let seen = change_is_seen(&services).await?;
         report.figure("writes_acknowledged", stored.len());
         report.figure("told_to_come_back", busy);
         report.figure("lost", lost);
@@ -236,17 +237,12 @@ pub fn two_on_one_file(form: Form) -> Ran {
 }
 
 /// How long one service still completes with a profile that the other one erased.
-async fn change_is_seen(http: &Client, urls: &[String; 2]) -> Result<Duration> {
+async fn change_is_seen([one, other]: &[Service; 2]) -> Result<Duration> {
     let body = json!({"customer": "two-0-0", "outfit": [null], "k": 1});
-    let ask = async || -> Result<u16> {
-        let answer = http.post(format!("{}/complete", urls[1])).json(&body).send().await?;
-        Ok(answer.status().as_u16())
-    };
-    ensure!(ask().await? == 200, "the customer is there");
-    let gone = http.delete(format!("{}/customers/two-0-0", urls[0])).send().await?.status();
-    ensure!(gone == 204, "erasing: {gone}");
+    ensure!(other.send(&body).await.is_whole(), "the customer is there");
+    one.json(Method::DELETE, "/customers/two-0-0", &Value::Null).await?;
     let began = std::time::Instant::now();
-    while ask().await? == 200 {
+    while other.send(&body).await.is_whole() {
         ensure!(began.elapsed() < Duration::from_secs(30), "an erased customer is served for half a minute");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

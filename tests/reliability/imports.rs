@@ -5,17 +5,17 @@ use std::{
     fmt::Write as _,
     fs,
     path::PathBuf,
-    process::Stdio,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
-use reqwest::Client;
+use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::{runtime::Runtime, time::sleep};
 
 use crate::{
     Ran,
+    load::Service,
     report::{Form, Report},
     server::{Setup, on_postgres},
 };
@@ -51,7 +51,8 @@ fn run(setup: &Setup, form: Form) -> Ran {
 async fn import(setup: &Setup, form: Form) -> Ran {
     let (rows, kills) = form.pick((20_000, 4), (200_000, 20));
     let http = Client::builder().timeout(Duration::from_mins(1)).build()?;
-    let (url, mut report) = (setup.url(), Report::default());
+    let service = &Service { http, ..Service::new(setup.url()) };
+    let mut report = Report::default();
     let articles = |round| anyhow::Ok(setup.import(&write_articles(setup, rows, round)?));
     let mut server = setup.start()?;
 
@@ -61,63 +62,65 @@ async fn import(setup: &Setup, form: Form) -> Ran {
         let mut import =
             if is_outfits { setup.import(&write_outfits(setup, rows)?) } else { articles(round)? };
         let began = Instant::now();
-        let (success, seen) = watch(&http, &url, import.stderr(Stdio::null()).spawn()?).await?;
+        let (success, seen) = watch(service, import.spawn()?).await?;
         report.promise(success, format!("{name} failed"));
         report.decimal(&format!("{name}_s"), began.elapsed().as_secs_f64());
         note(&mut report, form, name, &seen);
-        let kept = numbers(&http, &url).await?;
+        let kept = numbers(service).await?;
         report.promise(kept == seen.stored, format!("stored {:?}, found {kept:?}", seen.stored));
-        let found = rounds(&http, &url).await?;
+        let found = rounds(service).await?;
         report.promise(is_outfits || found == [round], format!("not all rows are of {round}: {found:?}"));
     }
 
     // How long it takes by itself, for the moments of the kills.
     let (mut last, mut taken_back) = (3, 0);
     let began = Instant::now();
-    report.promise(articles(last)?.stderr(Stdio::null()).status()?.success(), "import 3 failed");
+    report.promise(articles(last)?.status()?.success(), "import 3 failed");
     let took = began.elapsed();
     for kill in 0..kills {
         let round = 4 + kill;
-        let mut child = articles(round)?.stderr(Stdio::null()).spawn()?;
+        let mut child = articles(round)?.spawn()?;
         sleep(took * (kill + 1) / (kills + 1)).await;
         child.kill()?;
         child.wait()?;
-        let found = rounds(&http, &url).await?;
+        let found = rounds(service).await?;
         report.promise(found == [last] || found == [round], format!("{last} or {round}, not {found:?}"));
         taken_back += u32::from(found == [last]);
         last = found.first().copied().context("the catalogue is empty")?;
     }
     // The service itself is killed while it imports.
-    let body = fs::read(write_articles(setup, rows, 1000)?.articles)?;
-    let bulk = http.post(format!("{url}/articles/bulk")).header("content-type", "application/x-ndjson");
+    let body = fs::read(write_articles(setup, rows, 1000)?.join("articles.jsonl"))?;
+    let bulk = service.http.post(format!("{}/articles/bulk", service.url));
+    let bulk = bulk.header("content-type", "application/x-ndjson");
     let sent = tokio::spawn(bulk.body(body).send());
     sleep(took / 2).await;
     server.kill()?;
     sent.abort();
     server = setup.start()?;
-    let found = rounds(&http, &url).await?;
+    let found = rounds(service).await?;
     report.promise(found == [last] || found == [1000], format!("{last} or 1000, not {found:?}"));
     // Likewise while a feed that mirrors runs: its import is known afterwards.
     last = found.first().copied().context("the catalogue is empty")?;
-    let body = fs::read(write_articles(setup, rows, 1001)?.articles)?;
-    let feed = http.post(format!("{url}/feeds/shop?mode=mirror&mirror_limit=100")).body(body);
+    let body = fs::read(write_articles(setup, rows, 1001)?.join("articles.jsonl"))?;
+    let feed = format!("{}/feeds/shop?mode=mirror&mirror_limit=100", service.url);
+    let feed = service.http.post(feed).body(body);
     let sent: Value = feed.send().await?.error_for_status()?.json().await?;
     let (id, began) = (sent["id"].as_i64().context("an id")?, Instant::now());
-    while state(&http, &url, id).await? == "waiting" {
+    while state(service, id).await? == "waiting" {
         ensure!(began.elapsed() < Duration::from_mins(1), "the feed's import waits");
         sleep(Duration::from_millis(20)).await;
     }
     sleep(took / 3).await;
     server.kill()?;
     server = setup.start()?;
-    let (found, ended) = (rounds(&http, &url).await?, state(&http, &url, id).await?);
-    let old = http.get(format!("{url}/articles/a-00134")).send().await?.status().is_success();
+    let (found, ended) = (rounds(service).await?, state(service, id).await?);
+    let old = service.get("/articles/a-00134").await.is_ok();
     let is_old = found == [last] && old && ended == "interrupted";
     let is_new = found == [1001] && !old && ["done", "interrupted"].contains(&ended.as_str());
     report.promise(is_old || is_new, format!("a killed mirror is {ended}, with {found:?}; it was {last}"));
     // And the next import finds everything as it should be.
-    let ended = articles(2000)?.stderr(Stdio::null()).status()?;
-    let found = rounds(&http, &url).await?;
+    let ended = articles(2000)?.status()?;
+    let found = rounds(service).await?;
     report.promise(ended.success() && found == [2000], format!("2000 after kills, not {found:?}"));
     report.promise(taken_back > 0, "no import was killed before its end");
     report.figure("rows", rows);
@@ -140,7 +143,7 @@ fn note(report: &mut Report, form: Form, name: &str, seen: &Meanwhile) {
 }
 
 /// Puts articles, signs in and lists articles until the import ends.
-async fn watch(http: &Client, url: &str, mut import: std::process::Child) -> Result<(bool, Meanwhile)> {
+async fn watch(service: &Service, mut import: std::process::Child) -> Result<(bool, Meanwhile)> {
     let mut seen = Meanwhile::default();
     loop {
         let ended = import.try_wait()?;
@@ -148,12 +151,11 @@ async fn watch(http: &Client, url: &str, mut import: std::process::Child) -> Res
             seen.puts += 1;
             let body = json!({"type": "put", "number": seen.puts});
             let began = Instant::now();
-            let answer = http.put(format!("{url}/articles/p-{id}")).json(&body).send().await?;
-            ensure!(answer.status().is_success(), "{}", answer.status());
+            service.json(Method::PUT, &format!("/articles/p-{id}"), &body).await?;
             seen.longest_put = seen.longest_put.max(began.elapsed());
             seen.stored[id] = seen.puts;
         }
-        let found = rounds(http, url).await?;
+        let found = rounds(service).await?;
         if found.len() > 1 {
             seen.mixed.push(format!("{found:?}"));
         }
@@ -163,7 +165,8 @@ async fn watch(http: &Client, url: &str, mut import: std::process::Child) -> Res
         // A wrong password is noted in the audit log.
         let began = Instant::now();
         let form = "name=nobody&password=wrong+horse+battery&next=%2F";
-        let request = http.post(format!("{url}/sign-in")).header("sec-fetch-site", "same-origin");
+        let request = service.http.post(format!("{}/sign-in", service.url));
+        let request = request.header("sec-fetch-site", "same-origin");
         let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
         ensure!(request.send().await?.status().as_u16() < 500, "a sign-in failed");
         seen.longest_sign_in = seen.longest_sign_in.max(began.elapsed());
@@ -171,16 +174,14 @@ async fn watch(http: &Client, url: &str, mut import: std::process::Child) -> Res
 }
 
 /// The state of a feed's import.
-async fn state(http: &Client, url: &str, id: i64) -> Result<String> {
-    let import = http.get(format!("{url}/imports/{id}")).send().await?.error_for_status()?;
-    let import: Value = import.json().await?;
+async fn state(service: &Service, id: i64) -> Result<String> {
+    let import = service.get(&format!("/imports/{id}")).await?;
     Ok(import["state"].as_str().context("a state")?.to_owned())
 }
 
 /// The rounds of the articles that one list shows.
-async fn rounds(http: &Client, url: &str) -> Result<Vec<u32>> {
-    let list = http.get(format!("{url}/articles?type=imported&n=500")).send().await?;
-    let list: Value = list.error_for_status()?.json().await?;
+async fn rounds(service: &Service) -> Result<Vec<u32>> {
+    let list = service.get("/articles?type=imported&n=500").await?;
     let round = |item: &Value| item["round"].as_u64().and_then(|round| u32::try_from(round).ok());
     let mut rounds: Vec<u32> = list["items"].as_array().context("items")?.iter().filter_map(round).collect();
     rounds.sort_unstable();
@@ -188,25 +189,17 @@ async fn rounds(http: &Client, url: &str) -> Result<Vec<u32>> {
     Ok(rounds)
 }
 
-async fn numbers(http: &Client, url: &str) -> Result<[usize; PUT]> {
+async fn numbers(service: &Service) -> Result<[usize; PUT]> {
     let mut numbers = [0; PUT];
     for (id, number) in numbers.iter_mut().enumerate() {
-        let found: Value = http.get(format!("{url}/articles/p-{id}")).send().await?.json().await?;
+        let found = service.get(&format!("/articles/p-{id}")).await?;
         *number = found["number"].as_u64().and_then(|number| number.try_into().ok()).unwrap_or_default();
     }
     Ok(numbers)
 }
 
-/// The files of an import.
-#[derive(Default)]
-pub struct Files {
-    pub articles: PathBuf,
-    pub customers: PathBuf,
-    pub outfits: PathBuf,
-}
-
-/// In no order, so that the list of the first ones is written in many slices. Those that requests put are among them.
-fn write_articles(setup: &Setup, rows: usize, round: u32) -> Result<Files> {
+/// A folder with a file of articles. In no order, so that the list of the first ones is written in many slices. Those that requests put are among them.
+fn write_articles(setup: &Setup, rows: usize, round: u32) -> Result<PathBuf> {
     let mut lines = String::new();
     for n in 0..rows {
         let n = n * 7919 % rows;
@@ -215,12 +208,13 @@ fn write_articles(setup: &Setup, rows: usize, round: u32) -> Result<Files> {
             writeln!(lines, "{{\"id\":\"p-{n}\",\"type\":\"imported\",\"round\":{round}}}")?;
         }
     }
-    let articles = setup.folder.path().join("articles.jsonl");
-    fs::write(&articles, lines)?;
-    Ok(Files { articles, ..Files::default() })
+    let folder = setup.folder.path().join("articles");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("articles.jsonl"), lines)?;
+    Ok(folder)
 }
 
-fn write_outfits(setup: &Setup, rows: usize) -> Result<Files> {
+fn write_outfits(setup: &Setup, rows: usize) -> Result<PathBuf> {
     let (mut customers, mut outfits) = (String::new(), String::new());
     for n in 0..1000 {
         writeln!(customers, "{{\"id\":\"i-{n}\",\"features\":{{}}}}")?;
@@ -230,10 +224,9 @@ fn write_outfits(setup: &Setup, rows: usize) -> Result<Files> {
         let articles = [1, 2, 3, 4].map(article).join(",");
         writeln!(outfits, "{{\"customer\":\"i-{}\",\"articles\":[{articles}]}}", n % 1000)?;
     }
-    let path = |name: &str| setup.folder.path().join(name);
-    let files =
-        Files { customers: path("customers.jsonl"), outfits: path("outfits.jsonl"), ..Files::default() };
-    fs::write(&files.customers, customers)?;
-    fs::write(&files.outfits, outfits)?;
-    Ok(files)
+    let folder = setup.folder.path().join("outfits");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("customers.jsonl"), customers)?;
+    fs::write(folder.join("outfits.jsonl"), outfits)?;
+    Ok(folder)
 }

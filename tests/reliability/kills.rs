@@ -12,13 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
-use reqwest::Client;
+use anyhow::{Context, Result};
+use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::{runtime::Runtime, task::JoinSet};
 
 use crate::{
     Ran,
+    load::Service,
     report::{Form, Report},
     server::{Setup, on_postgres},
 };
@@ -50,7 +51,8 @@ struct Written {
 fn run(setup: &Setup, form: Form) -> Ran {
     let kills = form.pick(5, 50);
     let runtime = Runtime::new()?;
-    let (url, http) = (setup.url(), Client::builder().timeout(Duration::from_secs(10)).build()?);
+    let http = Client::builder().timeout(Duration::from_secs(10)).build()?;
+    let service = Service { http, ..Service::new(setup.url()) };
     let written: Vec<Arc<Mutex<Written>>> = (0..WRITERS).map(|_| Arc::default()).collect();
     let counter = Arc::new(AtomicU64::new(0));
     let (mut back, mut report) = (Vec::new(), Report::default());
@@ -61,14 +63,14 @@ fn run(setup: &Setup, form: Form) -> Ran {
         let stop = Arc::new(AtomicBool::new(false));
         let mut writers = JoinSet::new();
         for (number, written) in written.iter().enumerate() {
-            let (url, http, stop) = (url.clone(), http.clone(), Arc::clone(&stop));
+            let (service, stop) = (service.clone(), Arc::clone(&stop));
             let (written, counter) = (Arc::clone(written), Arc::clone(&counter));
             writers.spawn_on(
                 async move {
                     while !stop.load(Ordering::Relaxed) {
                         let next = counter.fetch_add(1, Ordering::Relaxed);
                         // The kill: what was sent then need not be stored.
-                        let _ = write(&http, &url, number, next, &written).await;
+                        let _ = write(&service, number, next, &written).await;
                     }
                 },
                 runtime.handle(),
@@ -87,7 +89,7 @@ fn run(setup: &Setup, form: Form) -> Ran {
         profiles += usize::from(written.profile.is_some());
         feedback += written.feedback.len();
         events += written.events.len() * TOGETHER;
-        lost.extend(runtime.block_on(missing(&http, &url, number, &written))?);
+        lost.extend(runtime.block_on(missing(&service, number, &written))?);
     }
     back.sort();
     report.figure("kills", kills);
@@ -107,40 +109,35 @@ fn customer(number: usize) -> String {
 }
 
 /// Writes a profile, a feedback event about it, and events of the customer.
-async fn write(http: &Client, url: &str, number: usize, next: u64, written: &Mutex<Written>) -> Result<()> {
+async fn write(service: &Service, number: usize, next: u64, written: &Mutex<Written>) -> Result<()> {
     let lock = || written.lock().unwrap_or_else(PoisonError::into_inner);
     lock().sent = next;
     let body = json!({"features": {"weight": next}});
-    let put = http.put(format!("{url}/customers/{}", customer(number))).json(&body).send().await?;
-    ensure!(put.status().is_success(), "{}", put.status());
+    service.json(Method::PUT, &format!("/customers/{}", customer(number)), &body).await?;
     lock().profile = Some(next);
     let asked = json!({"customer": customer(number), "outfit": [null], "k": 1});
-    let answer = http.post(format!("{url}/complete")).json(&asked).send().await?;
-    let answer: Value = answer.error_for_status()?.json().await?;
+    let answer = service.post("/complete", &asked).await?;
+    let article = &answer["blanks"][0]["suggestions"][0]["article"]["id"];
     let event = json!({
         "id": format!("e-{next}"), "completion_id": answer["completion_id"], "kind": "shown", "slot": 0,
-        "article": answer["blanks"][0]["suggestions"][0]["article"]["id"], "customer": customer(number),
+        "article": article, "customer": customer(number),
     });
-    let taken = http.post(format!("{url}/feedback")).json(&event).send().await?;
-    ensure!(taken.status().is_success(), "{}", taken.status());
+    service.post("/feedback", &event).await?;
     lock().feedback.push(event);
-    let article = answer["blanks"][0]["suggestions"][0]["article"]["id"].clone();
     let event = |part: usize| {
         json!({"id": format!("s-{next}-{part}"), "kind": if part == 0 { "bought" } else { "viewed" }, "article": article,
                "customer": customer(number), "value": 10})
     };
     let events: Value = (0..TOGETHER).map(event).collect();
-    let taken = http.post(format!("{url}/events")).json(&events).send().await?;
-    ensure!(taken.status().is_success(), "{}", taken.status());
+    service.post("/events", &events).await?;
     lock().events.push(events);
     Ok(())
 }
 
 /// What is missing of it.
-async fn missing(http: &Client, url: &str, number: usize, written: &Written) -> Result<Vec<String>> {
+async fn missing(service: &Service, number: usize, written: &Written) -> Result<Vec<String>> {
     let mut missing = Vec::new();
-    let path = format!("{url}/customers/{}", customer(number));
-    let found: Value = http.get(path).send().await?.error_for_status()?.json().await?;
+    let found = service.get(&format!("/customers/{}", customer(number))).await?;
     let weight = found["features"]["weight"].as_f64().context("the profile's weight")?;
     #[expect(clippy::cast_precision_loss, reason = "as many writes as there are seconds")]
     let (least, most) = (written.profile.unwrap_or_default() as f64, written.sent as f64);
@@ -148,15 +145,13 @@ async fn missing(http: &Client, url: &str, number: usize, written: &Written) -> 
         missing.push(format!("profile {number}: {weight} instead of {least} or {most}"));
     }
     for events in &written.events {
-        let answer: Value =
-            http.post(format!("{url}/events")).json(events).send().await?.error_for_status()?.json().await?;
+        let answer = service.post("/events", events).await?;
         let answers = answer.as_array().context("a list of results")?;
         // A stored event is not recorded again.
         missing.extend(answers.iter().filter(|answer| answer["recorded"] != false).map(ToString::to_string));
     }
     // What they bought is counted as often as it was acknowledged, or once more for the last kill.
-    let path = format!("{url}/customers/{}/export", customer(number));
-    let export: Value = http.get(path).send().await?.error_for_status()?.json().await?;
+    let export = service.get(&format!("/customers/{}/export", customer(number))).await?;
     let purchases = export["purchases"].as_array().context("a list of purchases")?;
     let bought: u64 = purchases.iter().filter_map(|purchase| purchase["bought"].as_u64()).sum();
     if bought < written.events.len() as u64 {
@@ -164,10 +159,9 @@ async fn missing(http: &Client, url: &str, number: usize, written: &Written) -> 
     }
     for events in written.feedback.chunks(LOOKING) {
         let sent = events.iter().map(async |event| {
-            let answer = http.post(format!("{url}/feedback")).json(event).send().await?;
-            let answer: Value = answer.error_for_status()?.json().await?;
+            let answer = service.post("/feedback", event).await?;
             // A stored event is not recorded again.
-            Ok::<_, anyhow::Error>((answer["recorded"] == false, event))
+            anyhow::Ok((answer["recorded"] == false, event))
         });
         for (there, event) in futures_util::future::try_join_all(sent).await? {
             if !there {

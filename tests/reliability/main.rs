@@ -18,8 +18,6 @@ mod app;
 #[path = "../shared/database.rs"]
 #[expect(dead_code, reason = "contracts look past the store, experiments do not")]
 mod database;
-#[path = "../shared/demo.rs"]
-mod demo;
 #[path = "../shared/http2.rs"]
 #[expect(dead_code, reason = "contracts also ping")]
 mod http2;
@@ -53,6 +51,7 @@ use std::{env, process::ExitCode};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+use load::demo;
 use report::{Form, Report};
 
 /// The result of an experiment that could run.

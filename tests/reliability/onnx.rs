@@ -27,7 +27,6 @@ use atelier_engine::{
     onnx_runtime::OnnxRuntime,
 };
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::{
@@ -181,10 +180,11 @@ fn try_open_cases() -> Result<()> {
     let (corpus, scratch) = (corpus()?, TempDir::new()?);
     // A release and its folder have the same name.
     let folder = scratch.path().join("demo");
-    let release = Folder::new(&folder)?;
+    demo::copy(&models().join("demo"), &folder)?;
+    let manifest = serde_json::from_slice(&fs::read(folder.join("release.json"))?)?;
     for number in first..end {
         let (method, bytes) = case(seed, number, &corpus);
-        release.put(method, &bytes)?;
+        put(&folder, &manifest, method, &bytes)?;
         say(&format!("case {number}"))?;
         let outcome = match engine.load(&folder) {
             Ok(_) => "served",
@@ -209,41 +209,16 @@ fn say(line: &str) -> Result<()> {
 /// The files of a release that are not a method's.
 const SHARED: [&str; 3] = ["articles.jsonl", "schema.toml", "encoder.json"];
 
-/// The file of a method's tables.
-fn tables(method: Method) -> String {
-    format!("{method}.safetensors")
-}
-
-/// A release of one method.
-struct Folder<'a> {
-    path: &'a Path,
-    manifest: Value,
-}
-
-impl<'a> Folder<'a> {
-    fn new(path: &'a Path) -> Result<Self> {
-        let demo = models().join("demo");
-        fs::create_dir(path)?;
-        let manifest = serde_json::from_slice(&fs::read(demo.join("release.json"))?)?;
-        let tables = demo::methods().into_iter().map(tables);
-        for file in SHARED.map(str::to_owned).into_iter().chain(tables) {
-            fs::copy(demo.join(&file), path.join(&file))?;
-        }
-        Ok(Self { path, manifest })
-    }
-
-    /// Writes the method's file, and the manifest with its digest.
-    fn put(&self, method: Method, bytes: &[u8]) -> Result<()> {
-        let mut manifest = self.manifest.clone();
-        let file = format!("{method}.onnx");
-        let methods = manifest["methods"].as_array_mut().context("a list of methods")?;
+/// Leaves the release one method, with this model.
+fn put(release: &Path, manifest: &Value, method: Method, model: &[u8]) -> Result<()> {
+    demo::edit(release, |changed| {
+        changed.clone_from(manifest);
+        changed["default_method"] = json!(method.as_str());
+        let methods = changed["methods"].as_array_mut().expect("a list of methods");
         methods.retain(|entry| entry["method"] == method.as_str());
-        manifest["default_method"] = json!(method.as_str());
-        let files = manifest["files"].as_object_mut().context("files by their names")?;
-        files.retain(|name, _| SHARED.contains(&name.as_str()) || *name == tables(method));
-        let sealed = json!({"bytes": bytes.len(), "sha256": hex::encode(Sha256::digest(bytes))});
-        files.insert(file.clone(), sealed);
-        fs::write(self.path.join(file), bytes)?;
-        Ok(fs::write(self.path.join("release.json"), serde_json::to_vec(&manifest)?)?)
-    }
+        let files = changed["files"].as_object_mut().expect("files by their names");
+        let tables = format!("{method}.safetensors");
+        files.retain(|name, _| SHARED.contains(&name.as_str()) || *name == tables);
+    })?;
+    demo::put(release, &format!("{method}.onnx"), model)
 }

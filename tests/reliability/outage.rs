@@ -13,6 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{runtime::Runtime, task::JoinHandle, time::sleep};
 
@@ -64,7 +65,7 @@ pub fn quiet(form: Form) -> Ran {
             let spell = Spell { left, returning, returned: Instant::now() };
             sleep(BACK).await;
             let answers = caller.stop().await;
-            let unanswered = answers.iter().filter(|answer| answer.status != 200).count();
+            let unanswered = answers.iter().filter(|answer| !answer.is_whole()).count();
             let mut times: Vec<Duration> = answers
                 .iter()
                 .filter(|answer| spell.holds(answer.at, answer.took))
@@ -116,11 +117,10 @@ fn run(way: Way, form: Form) -> Ran {
         let writes = writes.stop().await;
         judge_probe(&mut report, form, "writes", &writes, 201, &spell);
         let acknowledged: Vec<usize> =
-            writes.iter().filter(|answer| answer.status == 201).map(|answer| answer.number).collect();
+            (0..writes.len()).filter(|&number| writes[number].status() == 201).collect();
         let mut lost = Vec::new();
         for number in &acknowledged {
-            let path = format!("{}/customers/w-{number}", service.url);
-            if service.http.get(path).send().await?.status() != 200 {
+            if service.get(&format!("/customers/w-{number}")).await.is_err() {
                 lost.push(*number);
             }
         }
@@ -171,19 +171,14 @@ fn judge_known(report: &mut Report, form: Form, answered: &[Answered], spell: &S
 }
 
 /// Requests that need the database are refused soon while it is away, with a Retry-After.
-fn judge_probe(
-    report: &mut Report,
-    form: Form,
-    name: &str,
-    answers: &[ProbeAnswer],
-    usual: u16,
-    spell: &Spell,
-) {
+fn judge_probe(report: &mut Report, form: Form, name: &str, answers: &[Answered], usual: u16, spell: &Spell) {
     let during: Vec<_> = answers.iter().filter(|answer| spell.holds(answer.at, answer.took)).collect();
-    let refused = during.iter().filter(|answer| answer.status == 503 && answer.says_when).count();
-    let statuses = answers.iter().map(|answer| answer.status);
+    let is_refusal =
+        |answer: &Answered| matches!(answer.outcome, Outcome::Refused { status: 503, retry_after: Some(_) });
+    let refused = during.iter().filter(|answer| is_refusal(answer)).count();
+    let statuses = answers.iter().map(Answered::status);
     let odd: Vec<u16> = statuses.filter(|status| ![usual, 503].contains(status)).collect();
-    let is_late = |answer: &&ProbeAnswer| spell.is_over(answer.at, answer.took) && answer.status != usual;
+    let is_late = |answer: &&Answered| spell.is_over(answer.at, answer.took) && answer.status() != usual;
     let late = answers.iter().filter(is_late).count();
     let slowest = answers.iter().map(|answer| answer.took).max().unwrap_or_default();
     report.figure(&format!("{name}_asked_meanwhile"), during.len());
@@ -200,34 +195,21 @@ fn judge_probe(
 /// Sends requests one after the other.
 struct Probe {
     done: Arc<AtomicBool>,
-    running: JoinHandle<Vec<ProbeAnswer>>,
+    running: JoinHandle<Vec<Answered>>,
 }
 
-struct ProbeAnswer {
-    number: usize,
-    at: Instant,
-    took: Duration,
-    /// 0 without an answer.
-    status: u16,
-    /// With a number of seconds in Retry-After.
-    says_when: bool,
-}
+/// A probe's request: its method, path and body.
+type Request = (Method, String, Value);
 
 impl Probe {
-    fn start(service: &Service, request: fn(&Service, usize) -> reqwest::RequestBuilder) -> Self {
+    fn start(service: &Service, request: fn(usize) -> Request) -> Self {
         let done = Arc::new(AtomicBool::new(false));
         let (service, stop) = (service.clone(), Arc::clone(&done));
         let running = tokio::spawn(async move {
             let mut answers = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                let (number, sent) = (answers.len(), Instant::now());
-                let answer = request(&service, number).send().await;
-                let (status, says_when) = answer.map_or((0, false), |answer| {
-                    let wait = answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok());
-                    (answer.status().as_u16(), wait.is_some_and(|wait| wait.parse::<u64>().is_ok()))
-                });
-                let (at, took) = (Instant::now(), sent.elapsed());
-                answers.push(ProbeAnswer { number, at, took, status, says_when });
+                let (method, path, body) = request(answers.len());
+                answers.push(service.request(method, &path, &body).await);
                 sleep(Duration::from_millis(10)).await;
             }
             answers
@@ -235,25 +217,24 @@ impl Probe {
         Self { done, running }
     }
 
-    async fn stop(self) -> Vec<ProbeAnswer> {
+    async fn stop(self) -> Vec<Answered> {
         self.done.store(true, Ordering::Relaxed);
         self.running.await.expect("a probe does not panic; this is a bug")
     }
 }
 
-fn ask_about_a_stranger(service: &Service, number: usize) -> reqwest::RequestBuilder {
+fn ask_about_a_stranger(number: usize) -> Request {
     let body = json!({"customer": format!("nobody-{number}"), "outfit": [null]});
-    service.http.post(format!("{}/complete", service.url)).json(&body)
+    (Method::POST, "/complete".to_owned(), body)
 }
 
-fn ask_about_a_known_customer(service: &Service, _: usize) -> reqwest::RequestBuilder {
+fn ask_about_a_known_customer(_: usize) -> Request {
     let body = json!({"customer": "c-014871", "outfit": ["a-00315", null], "k": 1});
-    service.http.post(format!("{}/complete", service.url)).json(&body)
+    (Method::POST, "/complete".to_owned(), body)
 }
 
-fn write(service: &Service, number: usize) -> reqwest::RequestBuilder {
-    let body: Value = json!({"features": {"gender": "female"}});
-    service.http.put(format!("{}/customers/w-{number}", service.url)).json(&body)
+fn write(number: usize) -> Request {
+    (Method::PUT, format!("/customers/w-{number}"), json!({"features": {"gender": "female"}}))
 }
 
 /// A private server. It stops when it is dropped.

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tokio::{runtime::Runtime, sync::mpsc, task::JoinSet, time::sleep};
+use tokio::{runtime::Runtime, task::JoinSet, time::sleep};
 
 use crate::{
     Ran,
@@ -24,7 +24,6 @@ const TIMES: f64 = 10.0;
 const CALLERS: usize = 64;
 /// Most requests in flight: beyond that the machine runs out of sockets before the service is overloaded.
 const ON_THEIR_WAY: usize = 3000;
-const TICK: Duration = Duration::from_millis(2);
 /// Most seconds that a refusal takes, as the service measures it.
 const AT_ONCE: &str = "0.01";
 
@@ -44,17 +43,16 @@ pub fn run(form: Form) -> Ran {
         let peak = rate(&Load::run_for(&service, &bodies, CALLERS, calm).await, calm);
         let mut report = Report::default();
         let before = server.resident()?;
-        let flood = flood(&service, &bodies, peak * TIMES, long);
-        let (answers, sent, most) = {
-            let mut flood = Box::pin(flood);
-            let mut most = before;
-            loop {
-                tokio::select! {
-                    (answers, sent) = &mut flood => break (answers, sent, most),
-                    () = sleep(Duration::from_millis(200)) => most = server.resident()?.max(most),
-                }
-            }
-        };
+        let load = Load::start_at(&service, &bodies, ON_THEIR_WAY, usize::MAX, Some(peak * TIMES));
+        let (ended, mut most) = (Instant::now() + long, before);
+        while Instant::now() < ended {
+            sleep(Duration::from_millis(200)).await;
+            most = server.resident()?.max(most);
+        }
+        let mut answers = load.stop().await;
+        let sent = answers.len();
+        // A late answer does not count for this time; a refusal counts whenever it comes.
+        answers.retain(|answer| !answer.is_whole() || answer.at <= ended);
         let recovered = recovery(&service, &bodies[0]).await?;
         let after = rate(&Load::run_for(&service, &bodies, CALLERS, calm).await, calm);
         let useful = answers.iter().filter(|answer| answer.is_whole()).count();
@@ -208,42 +206,6 @@ async fn check_health(service: &Service, long: Duration) -> Result<Vec<Duration>
         sleep(PAUSE).await;
     }
     Ok(took)
-}
-
-/// Sends requests at a fixed pace, whatever the answers; returns the answers, and how many were sent.
-async fn flood(
-    service: &Service,
-    bodies: &Arc<Vec<Value>>,
-    per_second: f64,
-    long: Duration,
-) -> (Vec<Answered>, usize) {
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    let (began, mut sent, mut answers) = (Instant::now(), 0, Vec::new());
-    while began.elapsed() < long {
-        while let Ok(answered) = receiver.try_recv() {
-            answers.push(answered);
-        }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few million")]
-        let due = (began.elapsed().as_secs_f64() * per_second) as usize;
-        let room = ON_THEIR_WAY - (sent - answers.len());
-        let until = due.min(sent + room);
-        for number in sent..until {
-            let (service, bodies, sender) = (service.clone(), Arc::clone(bodies), sender.clone());
-            tokio::spawn(async move {
-                let _ = sender.send(service.send(&bodies[number % bodies.len()]).await);
-            });
-        }
-        sent = sent.max(until);
-        sleep(TICK).await;
-    }
-    drop(sender);
-    let ended = began + long;
-    while let Some(answered) = receiver.recv().await {
-        answers.push(answered);
-    }
-    // A late answer does not count for this time; a refusal counts whenever it comes.
-    answers.retain(|answer| !answer.is_whole() || answer.at <= ended);
-    (answers, sent)
 }
 
 /// The time until a request is answered again.

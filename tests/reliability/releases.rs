@@ -6,9 +6,10 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::json;
 use tempfile::TempDir;
+
+use crate::demo::{copy, edit, methods, models, put};
 
 /// A broken copy's name, and a word of the expected message.
 pub const BROKEN: [(&str, &str); 4] = [
@@ -22,72 +23,35 @@ const MODEL: &str = "gsu.onnx";
 
 pub fn folder() -> Result<TempDir> {
     let folder = TempDir::new()?;
-    let demo = super::server::models().join("demo");
     let at = |name: &str| folder.path().join(name);
-    copy(&demo, &at("demo"))?;
+    copy(&models().join("demo"), &at("demo"))?;
     for (name, _) in BROKEN {
-        copy(&demo, &at(name))?;
+        copy(&at("demo"), &at(name))?;
         rename(&at(name), name)?;
     }
-    let model = |name: &str| at(name).join(MODEL);
-    let whole = fs::read(model("cut1"))?;
-    let middle = whole.len() / 2;
-    fs::write(model("cut1"), &whole[..middle])?;
-    let mut flipped = fs::read(model("hash"))?;
-    flipped[middle] ^= 1;
-    fs::write(model("hash"), flipped)?;
-    fs::remove_file(model("miss"))?;
+    let mut bytes = fs::read(at("nan1").join(MODEL))?;
+    let middle = bytes.len() / 2;
+    fs::write(at("cut1").join(MODEL), &bytes[..middle])?;
+    fs::remove_file(at("miss").join(MODEL))?;
     // Two bytes of 0x7e are NaN as a float16, however they are aligned.
-    let mut nan = fs::read(model("nan1"))?;
-    nan[middle..middle + 4000].fill(0x7e);
-    fs::write(model("nan1"), nan)?;
-    seal(&at("nan1"))?;
+    bytes[middle..middle + 4000].fill(0x7e);
+    put(&at("nan1"), MODEL, &bytes)?;
+    // The manifest does not say so.
+    fs::write(at("hash").join(MODEL), bytes)?;
     Ok(folder)
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir(to)?;
-    for entry in from.read_dir()? {
-        let path = entry?.path();
-        fs::copy(&path, to.join(path.file_name().context("a file")?))?;
-    }
-    Ok(())
 }
 
 /// Gives the release another name of four letters.
 fn rename(folder: &Path, name: &str) -> Result<()> {
-    for entry in folder.read_dir()? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "onnx") {
-            let mut bytes = fs::read(&path)?;
-            // A metadata entry: the key `release`, then the value's tag and length.
-            let place = find(&bytes, b"release\x12\x04demo").context("the release's name in the metadata")?;
-            bytes[place + 9..place + 13].copy_from_slice(name.as_bytes());
-            fs::write(&path, bytes)?;
-        }
+    // A metadata entry: the key `release`, then the value's tag and length.
+    const NAME: &[u8] = b"release\x12\x04demo";
+    for method in methods() {
+        let file = format!("{method}.onnx");
+        let mut bytes = fs::read(folder.join(&file))?;
+        let place = bytes.windows(NAME.len()).position(|window| window == NAME);
+        let end = place.context("the release's name in the metadata")? + NAME.len();
+        bytes[end - name.len()..end].copy_from_slice(name.as_bytes());
+        put(folder, &file, &bytes)?;
     }
-    edit(folder, |manifest| manifest["name"] = json!(name))?;
-    seal(folder)
-}
-
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
-}
-
-/// Updates the digests in the manifest.
-fn seal(folder: &Path) -> Result<()> {
-    edit(folder, |manifest| {
-        let files = manifest["files"].as_object_mut().expect("a manifest lists its files");
-        for (name, entry) in files {
-            let bytes = fs::read(folder.join(name)).expect("a listed file is there");
-            *entry = json!({"bytes": bytes.len(), "sha256": hex::encode(Sha256::digest(&bytes))});
-        }
-    })
-}
-
-fn edit(folder: &Path, change: impl FnOnce(&mut Value)) -> Result<()> {
-    let path = folder.join("release.json");
-    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
-    change(&mut manifest);
-    Ok(fs::write(path, serde_json::to_vec_pretty(&manifest)?)?)
+    edit(folder, |manifest| manifest["name"] = json!(name))
 }

@@ -4,7 +4,10 @@
 use std::time::SystemTime;
 
 use anyhow::{Result, ensure};
-use atelier::{people::Token, platform::db::Name};
+use atelier::{
+    people::Token,
+    platform::{db::Name, http::AppState},
+};
 use atelier_core::domain::Role;
 use axum::{Router, body::Body, extract::Request};
 use tempfile::TempDir;
@@ -24,11 +27,12 @@ impl Requests {
     pub fn new() -> Result<Self> {
         let (runtime, folder) = (Runtime::new()?, TempDir::new()?);
         let (router, session) = runtime.block_on(async {
-            let ((store, state), now) = (app::demo(folder.path()).await?, SystemTime::now().into());
-            let admin = store.people().create(&Name::new("Ada")?, Role::Admin, None, now).await?;
-            let access = state.access();
-            let session = access.enter(&access.link(admin.id, now).await?, None, now).await?;
-            anyhow::Ok((atelier::app::app(state), session))
+            let database = format!("sqlite:{}", folder.path().join("a.db").display());
+            let (parts, now) = (app::demo(&database).await?, SystemTime::now().into());
+            let admin = parts.store.people().create(&Name::new("Ada")?, Role::Admin, None, now).await?;
+            let link = parts.access.link(admin.id, now).await?;
+            let session = parts.access.enter(&link, None, now).await?;
+            anyhow::Ok((atelier::app::app(AppState::new(parts)), session))
         })?;
         let corpus = api_requests().chain(page_requests(&session)).map(String::into_bytes).collect();
         let requests = Self { corpus, router, runtime, _folder: folder };

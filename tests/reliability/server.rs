@@ -14,7 +14,8 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::{Ran, database::Kind, imports::Files};
+pub use crate::demo::models;
+use crate::{Ran, database::Kind};
 
 /// How to start it.
 pub struct Setup {
@@ -77,15 +78,10 @@ impl Setup {
         command
     }
 
-    /// Imports those files that are named.
-    pub fn import(&self, files: &Files) -> Command {
+    /// Imports the tables of a folder.
+    pub fn import(&self, folder: &Path) -> Command {
         let mut command = self.atelier("import");
-        let Files { articles, customers, outfits } = files;
-        for (flag, file) in [("--articles", articles), ("--customers", customers), ("--outfits", outfits)] {
-            if !file.as_os_str().is_empty() {
-                command.arg(flag).arg(file);
-            }
-        }
+        command.arg(folder).stderr(Stdio::null());
         command
     }
 
@@ -115,7 +111,7 @@ impl Setup {
     pub fn start(&self) -> Result<Server> {
         let log = File::options().create(true).append(true).open(self.log())?;
         if !self.filled.replace(true) {
-            self.atelier("import").arg(self.models.join("demo")).stderr(Stdio::null()).status()?;
+            self.import(&self.models.join("demo")).status()?;
         }
         let mut child = self.command().stdout(Stdio::piped()).stderr(log).spawn()?;
         let stdout = child.stdout.take().context("piped just above")?;
@@ -128,10 +124,6 @@ impl Setup {
         }
         Ok(server)
     }
-}
-
-pub fn models() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models")
 }
 
 /// Runs an experiment with a new database on the Postgres server that tests share.

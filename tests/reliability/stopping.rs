@@ -32,8 +32,7 @@ pub fn run(form: Form) -> Ran {
         let setup = Setup::sqlite()?;
         let mut server = setup.start()?;
         let service = Service::new(setup.url());
-        let address = setup.url().trim_start_matches("http://").to_owned();
-        let slow = slow_callers(&address)?;
+        let slow = slow_callers(setup.address())?;
         let load = {
             let _inside = runtime.enter();
             Load::start(&service, &bodies, callers, usize::MAX)

@@ -1,6 +1,6 @@
-//! The service's state with the demo release, its catalogue and customers, for tests in the same process.
+//! What a service is made of, for tests in the same process.
 
-use std::{path::Path, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use anyhow::Result;
 use atelier::{
@@ -9,43 +9,36 @@ use atelier::{
     completion::{profiles::Profiles, tickets::Tickets},
     config,
     people::{Access, RequireKey},
-    platform::{
-        db::Store,
-        http::{AppState, CrossOrigins},
-    },
+    platform::{db::Store, http::CrossOrigins},
     releases::Releases,
     telemetry::Traces,
 };
 use atelier_core::{
-    domain::{Article, Customer, Timestamp},
+    domain::{Article, Customer, Outfit, Timestamp},
     util::{clock::Clock, fetch::Reach},
 };
 use atelier_engine::{
     inference::{DeviceChoice, Engine, Settings},
     onnx_runtime::OnnxRuntime,
 };
-use atelier_files::{NotWorn, Table};
+use atelier_files::NotWorn;
 
-/// With a new database in the folder. Programs need no key.
-pub async fn demo(folder: &Path) -> Result<(Store, AppState)> {
-    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
-    let store = Store::open(&format!("sqlite:{}", folder.join("a.db").display())).await?;
-    let mut import = store.import(Timestamp::from_millis(1)).await?;
-    import.put(&rows::<Article>(&models.join("demo"))?).await?;
-    import.put(&rows::<Customer>(&models.join("demo"))?).await?;
-    import.commit().await?;
-    let cache = config::Cache::default().folder;
-    let runtime = tokio::task::spawn_blocking(move || OnnxRuntime::load(&cache, |_| {})).await??;
-    let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
-    let engine = Engine::new(runtime, settings);
-    let releases = Arc::new(Releases::new(engine, store.clone(), models, "EUR", atelier::app::following()));
-    releases.serve("demo").await?;
+use crate::demo::{models, rows};
+
+/// With the default settings. Programs need no key.
+pub async fn parts(
+    store: &Store,
+    engine: Engine,
+    models: PathBuf,
+    draw_key: fn() -> [u8; 32],
+) -> Result<Parts> {
     let (shop, tickets) = (config::Shop::default(), config::Tickets::default().terms());
-    let state = AppState::new(Parts {
+    Ok(Parts {
+        store: store.clone(),
         profiles: Profiles::new(store.clone(), config::Profiles::default().keep()),
-        releases,
+        releases: Arc::new(Releases::new(engine, store.clone(), models, "EUR", atelier::app::following())),
         limits: config::Limits::default(),
-        tickets: Tickets::start(&store, tickets, || [7; 32], Timestamp::from_millis(1)).await?,
+        tickets: Tickets::start(store, tickets, draw_key, SystemTime::now().into()).await?,
         events: config::Events::default().terms(),
         access: Access::new(store.clone()).require_key(RequireKey::Never),
         cross_origins: CrossOrigins::default(),
@@ -57,15 +50,29 @@ pub async fn demo(folder: &Path) -> Result<(Store, AppState)> {
         clock: Clock::default(),
         synonyms: Synonyms::default(),
         not_worn: NotWorn::default(),
-        feed_reach: Reach::Public,
+        feed_reach: Reach::Private,
         process: String::new(),
-        store: store.clone(),
-    });
-    Ok((store, state))
+    })
 }
 
-fn rows<T: Table>(demo: &Path) -> Result<Vec<T>> {
-    let schema = atelier_files::read_folder_schema(demo)?;
-    let rows = atelier_files::read::<T>(&demo.join(format!("{}.jsonl", T::NAME)), &schema)?;
-    rows.map(|row| Ok(row?.value)).collect()
+/// The same with the demo release, its catalogue, customers and outfits, and `SQLite` at this URL.
+pub async fn demo(database: &str) -> Result<Parts> {
+    let store = Store::open(database).await?;
+    bring_in_demo(&store).await?;
+    let cache = config::Cache::default().folder;
+    let runtime = tokio::task::spawn_blocking(move || OnnxRuntime::load(&cache, |_| {})).await??;
+    let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
+    let parts = parts(&store, Engine::new(runtime, settings), models(), || [7; 32]).await?;
+    parts.releases.serve("demo").await?;
+    Ok(Parts { feed_reach: Reach::Public, ..parts })
+}
+
+/// Imports the catalogue, customers and outfits of the demo release.
+pub async fn bring_in_demo(store: &Store) -> Result<()> {
+    let demo = models().join("demo");
+    let mut import = store.import(Timestamp::from_millis(1)).await?;
+    import.put(&rows::<Article>(&demo)?).await?;
+    import.put(&rows::<Customer>(&demo)?).await?;
+    import.outfits(&rows::<Outfit>(&demo)?).await?;
+    Ok(import.commit().await?)
 }

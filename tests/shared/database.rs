@@ -40,13 +40,8 @@ pub enum Server {
 pub struct TestDatabase {
     pub kind: Kind,
     pub url: String,
-    home: Home,
-}
-
-#[derive(Debug, Clone)]
-enum Home {
-    Folder(Arc<TempDir>),
-    Postgres { server: String, name: String },
+    server: Server,
+    folder: Option<Arc<TempDir>>,
 }
 
 impl TestDatabase {
@@ -62,40 +57,42 @@ impl TestDatabase {
 
     /// The folder of the database's file; Postgres has its own.
     pub fn folder(&self) -> Option<&Path> {
-        match &self.home {
-            Home::Folder(folder) => Some(folder.path()),
-            Home::Postgres { .. } => None,
-        }
+        self.folder.as_deref().map(TempDir::path)
     }
 
     /// Another one on the same server.
     pub async fn another(&self) -> Result<Self, BoxError> {
-        match &self.home {
-            Home::Folder(_) => Server::Sqlite.fresh().await,
-            Home::Postgres { server, .. } => Server::Postgres(server.clone()).fresh().await,
-        }
+        self.server.clone().fresh().await
     }
 
     /// Replaces it by a copy of another one of its kind. Nothing may have either open.
     pub async fn copy_from(&self, other: &Self) -> Result<(), BoxError> {
-        match (&self.home, &other.home) {
-            (Home::Postgres { server, name }, Home::Postgres { name: other, .. }) => {
-                execute(server, format!("drop database {name}")).await?;
-                execute(server, format!("create database {name} template {other}")).await?;
+        match &self.server {
+            Server::Postgres(server) => {
+                execute(server, format!("drop database {}", self.name())).await?;
+                execute(server, format!("create database {} template {}", self.name(), other.name())).await
             }
-            _ => {
+            Server::Sqlite => {
                 fs::copy(other.url.trim_start_matches("sqlite:"), self.url.trim_start_matches("sqlite:"))?;
+                Ok(())
             }
         }
-        Ok(())
     }
 
     pub async fn remove(self) -> Result<(), BoxError> {
-        if let Home::Postgres { server, name } = self.home {
+        match &self.server {
             // By force: a failed test may have left connections.
-            execute(&server, format!("drop database {name} with (force)")).await?;
+            Server::Postgres(server) => {
+                execute(server, format!("drop database {} with (force)", self.name())).await
+            }
+            Server::Sqlite => Ok(()),
         }
-        Ok(())
+    }
+
+    /// On the server.
+    fn name(&self) -> &str {
+        let address = self.url.split('?').next().unwrap_or_default();
+        address.rsplit('/').next().unwrap_or_default()
     }
 }
 
@@ -120,22 +117,22 @@ impl fmt::Display for Kind {
 
 impl Server {
     pub async fn fresh(self) -> Result<TestDatabase, BoxError> {
-        match self {
+        let (kind, url, folder) = match &self {
             Server::Sqlite => {
                 let folder = TempDir::new()?;
                 let url = format!("sqlite:{}", folder.path().join("atelier.db").display());
-                Ok(TestDatabase { kind: Kind::Sqlite, url, home: Home::Folder(Arc::new(folder)) })
+                (Kind::Sqlite, url, Some(Arc::new(folder)))
             }
             Server::Postgres(server) => {
                 static COUNT: AtomicU32 = AtomicU32::new(0);
                 let name =
                     format!("atelier_test_{}_{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-                let template = template(&server).await?;
-                execute(&server, format!("create database {name} template {template}")).await?;
-                let url = with_database(&server, &name);
-                Ok(TestDatabase { kind: Kind::Postgres, url, home: Home::Postgres { server, name } })
+                let template = template(server).await?;
+                execute(server, format!("create database {name} template {template}")).await?;
+                (Kind::Postgres, with_database(server, &name), None)
             }
-        }
+        };
+        Ok(TestDatabase { kind, url, server: self, folder })
     }
 }
 

@@ -1,8 +1,54 @@
-//! What the demo release has.
+//! What the demo release has, and changed copies of it.
 
-use atelier_core::domain::Method;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Result;
+use atelier_core::{domain::Method, util::digest};
+use atelier_files::Table;
+use serde_json::{Value, json};
 
 /// The methods of the demo release, in its order.
-pub(crate) fn methods() -> Vec<Method> {
+pub fn methods() -> Vec<Method> {
     Method::ALL.to_vec()
+}
+
+/// The folder of releases that has it.
+pub fn models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models")
+}
+
+/// A table of a release.
+pub fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
+    let schema = atelier_files::read_folder_schema(release)?;
+    let rows = atelier_files::read::<T>(&release.join(format!("{}.jsonl", T::NAME)), &schema)?;
+    rows.map(|row| Ok(row?.value)).collect()
+}
+
+/// Copies a release into a new folder.
+pub fn copy(release: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(release)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Replaces a file of a release, also in its manifest.
+pub fn put(release: &Path, file: &str, bytes: &[u8]) -> Result<()> {
+    fs::write(release.join(file), bytes)?;
+    edit(release, |manifest| {
+        manifest["files"][file] = json!({"bytes": bytes.len(), "sha256": digest::sha256(bytes)});
+    })
+}
+
+/// Changes a release's manifest.
+pub fn edit(release: &Path, change: impl FnOnce(&mut Value)) -> Result<()> {
+    let path = release.join("release.json");
+    let mut manifest = serde_json::from_slice(&fs::read(&path)?)?;
+    change(&mut manifest);
+    Ok(fs::write(path, serde_json::to_vec(&manifest)?)?)
 }

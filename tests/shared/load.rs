@@ -3,6 +3,9 @@
 //! A caller sends its next request when it has the answer to the last, or at a fixed pace. The outcome of each request
 //! is kept as an [`Answered`]; experiments and the benchmark judge it.
 
+#[path = "demo.rs"]
+pub mod demo;
+
 use std::{
     collections::HashSet,
     fmt,
@@ -16,10 +19,11 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use atelier_core::domain::{Customer, CustomerId, Outfit};
-use atelier_files::Table;
-use reqwest::Client;
+use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+
+use demo::rows;
 
 /// A request for each slot of each outfit, blanked, by one of the methods in turn. Outfits vary fastest.
 pub fn bodies(release: &Path, methods: &[impl AsRef<str>], k: usize) -> Result<Vec<Value>> {
@@ -51,13 +55,6 @@ pub fn bodies_without_method(release: &Path, k: usize) -> Result<Vec<Value>> {
     }
     ensure!(!bodies.is_empty(), "{} has no outfits", release.display());
     Ok(bodies)
-}
-
-fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
-    let schema = atelier_files::read_folder_schema(release)?;
-    let path = release.join(format!("{}.jsonl", T::NAME));
-    let rows = atelier_files::read::<T>(&path, &schema)?;
-    rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }
 
 /// A running service.
@@ -105,6 +102,15 @@ impl Answered {
     pub fn is_whole(&self) -> bool {
         matches!(self.outcome, Outcome::Whole { .. })
     }
+
+    /// 0 without an answer that can be used.
+    pub fn status(&self) -> u16 {
+        match self.outcome {
+            Outcome::Whole { .. } => 200,
+            Outcome::Refused { status, .. } => status,
+            Outcome::Unsent | Outcome::Broken(_) => 0,
+        }
+    }
 }
 
 /// What a process has used.
@@ -120,8 +126,13 @@ impl Service {
     }
 
     pub async fn send(&self, body: &Value) -> Answered {
+        self.request(Method::POST, self.path, body).await
+    }
+
+    pub async fn request(&self, method: Method, path: &str, body: &Value) -> Answered {
         let sent = Instant::now();
-        let outcome = match self.http.post(format!("{}{}", self.url, self.path)).json(body).send().await {
+        let request = self.http.request(method, format!("{}{path}", self.url)).json(body);
+        let outcome = match request.send().await {
             Ok(answer) => judge(body, answer).await,
             Err(error) if error.is_connect() => Outcome::Unsent,
             Err(error) => Outcome::Broken(format!("{error:?}")),
@@ -141,11 +152,33 @@ impl Service {
         })
     }
 
+    /// Sends JSON, unless it is null; returns the status, and the answer's JSON.
+    pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<(u16, Value)> {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = if body.is_null() { request } else { request.json(body) };
+        let answer = request.send().await?;
+        let status = answer.status().as_u16();
+        Ok((status, serde_json::from_slice(&answer.bytes().await?).unwrap_or_default()))
+    }
+
+    /// The answer's JSON. It must be a success.
+    pub async fn json(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
+        let (status, answer) = self.ask(method, path, body).await?;
+        ensure!((200..300).contains(&status), "{path}: {status}: {answer}");
+        Ok(answer)
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        self.json(Method::GET, path, &Value::Null).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.json(Method::POST, path, body).await
+    }
+
     /// Activates a release; returns status and answer.
     pub async fn activate(&self, release: &str) -> Result<(u16, Value)> {
-        let path = format!("{}/releases/{release}/activate", self.url);
-        let answer = self.http.post(path).json(&json!({})).send().await?;
-        Ok((answer.status().as_u16(), answer.json().await?))
+        self.ask(Method::POST, &format!("/releases/{release}/activate"), &json!({})).await
     }
 }
 
@@ -212,17 +245,18 @@ impl Load {
             let (service, bodies) = (service.clone(), Arc::clone(bodies));
             let (next, done, answered) = (Arc::clone(&next), Arc::clone(&done), Arc::clone(&answered));
             running.spawn(async move {
-                while !done.load(Ordering::Relaxed) {
+                loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= limit {
                         return;
                     }
-                    let mut due = None;
-                    if let Some(per_second) = per_second {
-                        // A caller that is late because it waited for its last answer kept a customer waiting.
-                        let at = began + Duration::from_secs_f64(count(number) / per_second);
-                        tokio::time::sleep_until(at.into()).await;
-                        due = Some(at);
+                    // A caller that is late because it waited for its last answer kept a customer waiting.
+                    let due = per_second.map(|rate| began + Duration::from_secs_f64(count(number) / rate));
+                    if let Some(due) = due {
+                        tokio::time::sleep_until(due.into()).await;
+                    }
+                    if done.load(Ordering::Relaxed) {
+                        return;
                     }
                     let mut answer = service.send(&bodies[number % bodies.len()]).await;
                     if let Some(due) = due {

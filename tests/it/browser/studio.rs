@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     browser::{every_page::weak_piece, open, signed_in, stylist},
-    harness::{Demo, Html, Service, TestDatabase, apply, browser::Eyes, in_chromium},
+    harness::{Demo, Html, TestDatabase, apply, browser::Eyes, in_chromium},
 };
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -92,30 +92,23 @@ async fn clicks_keep_their_order(db: TestDatabase) {
 }
 
 #[apply(in_chromium)]
-async fn adds_one_note_with_a_double_click(db: TestDatabase) {
-    adds_one_note(&db, true).await;
-}
-
-#[apply(in_chromium)]
-async fn adds_one_note_with_a_double_click_without_scripts(db: TestDatabase) {
-    adds_one_note(&db, false).await;
-}
-
-async fn adds_one_note(db: &TestDatabase, scripts: bool) {
-    let service = Service::demo(db).await;
-    let window = signed_in(&service, Role::Stylist, Eyes { scripts, ..Eyes::default() }).await;
-    window.goto("/studio?customer=c-014871").await;
-    window.fill("#note", "Boots in 38").await;
-    window.click_twice("form[action='/studio/notes'] .button").await;
-    window.until("document.querySelector('.history').innerText.includes('Boots in 38')").await;
-    let customer = CustomerId::new("c-014871").unwrap();
-    // The second request may still be on its way.
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let notes = service.store.notes().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
-    assert_eq!(notes.len(), 1);
-    assert!(window.run("return location.pathname + location.search").await == "/studio?customer=c-014871");
-    window.goto("/studio?customer=c-014871").await;
-    assert_eq!(window.count(".history > li").await, 1);
+async fn adds_one_note_with_a_double_click(Demo(service): Demo) {
+    for (scripts, id) in [(true, "c-014871"), (false, "c-000010")] {
+        let page = format!("/studio?customer={id}");
+        let window = signed_in(&service, Role::Stylist, Eyes { scripts, ..Eyes::default() }).await;
+        window.goto(&page).await;
+        window.fill("#note", "Boots in 38").await;
+        window.click_twice("form[action='/studio/notes'] .button").await;
+        window.until("document.querySelector('.history').innerText.includes('Boots in 38')").await;
+        // The second request may still be on its way.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let id = CustomerId::new(id).unwrap();
+        let notes = service.store.notes().for_customer(&id).try_collect::<Vec<_>>().await.unwrap();
+        assert_eq!(notes.len(), 1, "with scripts: {scripts}");
+        assert_eq!(window.run("return location.pathname + location.search").await, page);
+        window.goto(&page).await;
+        assert_eq!(window.count(".history > li").await, 1, "with scripts: {scripts}");
+    }
 }
 
 #[apply(in_chromium)]

@@ -1,12 +1,11 @@
-use std::fs;
+use std::{fmt::Write, fs};
 
 use atelier::platform::db::Actor;
-use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, done, file, path, refused, write_parquet, write_tables},
-    harness::{Html, TestDatabase, apply, on_sqlite},
+    harness::{Html, NOW, TestDatabase, apply, article, article_id, customer_id, on_sqlite, with_customers},
 };
 
 /// Of 10,000 customers about every 300th is broken in its own way: 30 in all.
@@ -146,74 +145,52 @@ async fn files_that_cannot_be_imported_are_named(db: TestDatabase) {
 /// In CSV and Parquet all of them are texts, as most programs write them.
 #[apply(on_sqlite)]
 async fn prices_and_stock_are_checked_in_every_format(db: TestDatabase) {
-    const STOCKS: [&str; 3] = [r#"{"L":0,"M":3}"#, r#"[{"count":2,"size":"M","store":"zurich"}]"#, "7"];
+    const STOCK: &str = r#"[{"count":2,"size":"M","store":"zurich"}]"#;
     let folder = tempfile::tempdir().unwrap();
-    let good = [("64,55", "ja", STOCKS[0]), ("1.299,00", "FALSE", STOCKS[1]), ("1", "ja", STOCKS[2])];
-    let bad = [
-        ("€12", "ja", "1"),
-        ("-5", "ja", "1"),
+    let rows = [
+        ("1.299,00", "FALSE", STOCK),
         ("1.299", "ja", "1"),
         ("64,55", "vielleicht", "1"),
         ("1", "ja", r#"{"M":"three"}"#),
     ];
-    let rows: Vec<_> = good.into_iter().chain(bad).enumerate().collect();
-    let text = |row: &dyn Fn(usize, &str, &str, &str) -> String| -> String {
-        rows.iter().map(|(n, (price, in_stock, stock))| row(*n, price, in_stock, stock)).collect()
-    };
-    let csv = text(&|n, price, in_stock, stock| {
-        format!("a-{n},coat,\"{price}\",{in_stock},\"{}\"\n", stock.replace('"', "\"\""))
-    });
-    let csv = file(&folder, "articles.csv", format!("id,type,price,in_stock,stock\n{csv}"));
-    let json_lines = text(&|n, price, in_stock, stock| {
-        format!(
-            "{{\"id\":\"a-{n}\",\"type\":\"coat\",\"price\":\"{price}\",\"in_stock\":\"{in_stock}\",\"stock\":{stock}}}\n"
+    let (mut csv, mut json_lines, mut articles) =
+        ("id,type,price,in_stock,stock\n".to_owned(), String::new(), Vec::new());
+    for (n, (price, in_stock, stock)) in rows.into_iter().enumerate() {
+        let quoted = stock.replace('"', "\"\"");
+        writeln!(csv, "a-{n},coat,\"{price}\",{in_stock},\"{quoted}\"").unwrap();
+        writeln!(
+            json_lines,
+            "{{\"id\":\"a-{n}\",\"type\":\"coat\",\"price\":\"{price}\",\"in_stock\":\"{in_stock}\",\"stock\":{stock}}}"
         )
-    });
-    let json_lines = file(&folder, "articles.jsonl", json_lines);
-    let parquet = folder.path().join("articles.parquet");
-    let articles = rows.iter().map(|(n, (price, in_stock, stock))| {
+        .unwrap();
         let attributes = json!({"price": price, "in_stock": in_stock, "stock": stock});
-        let id = ArticleId::new(format!("a-{n}")).unwrap();
-        Article::new(id, "coat", attributes.as_object().unwrap().clone()).unwrap()
-    });
-    write_parquet(&parquet, &articles.collect::<Vec<_>>());
+        articles.push(article(&format!("a-{n}"), "coat", attributes));
+    }
+    let (csv, json_lines) = (file(&folder, "a.csv", csv), file(&folder, "a.jsonl", json_lines));
+    let parquet = folder.path().join("a.parquet");
+    write_parquet(&parquet, &articles);
 
     let store = db.open().await;
-    for (path, first, last) in [
-        (path(&csv), "line 5", "line 9"),
-        (path(&json_lines), "line 4", "line 8"),
-        (path(&parquet), "row 4", "row 8"),
-    ] {
+    for (path, line) in [(path(&csv), "line 3"), (path(&json_lines), "line 2"), (path(&parquet), "row 2")] {
         let said = refused(atelier(&db, &["import", "--articles", path])).await;
-        let price = format!("{first}: a price is a number of 0 or more");
-        let size = format!("{last}: the stock of size \"M\" is a whole number; found \"three\"");
-        let ambiguous = "the price \"1.299\" can mean 1299 or 1.2990";
-        let stock = "stock is true or false, 0 or 1";
-        said.has(["8 rows read, 5 bad", &price, ambiguous, stock, &size]);
+        let ambiguous = format!("{line}: the price \"1.299\" can mean 1299 or 1.2990");
+        let size = "the stock of size \"M\" is a whole number; found \"three\"";
+        said.has(["4 rows read, 3 bad", &ambiguous, "stock is true or false, 0 or 1", size]);
         done(atelier(&db, &["import", "--articles", path, "--skip-bad"])).await;
-        assert_eq!(store.articles().count().await, Ok(3), "{path}");
-        for (n, (price, in_stock)) in [("64.55", true), ("1299", false), ("1", true)].into_iter().enumerate()
-        {
-            let id = ArticleId::new(format!("a-{n}")).unwrap();
-            let stored = store.articles().get(&id).await.unwrap().unwrap();
-            let expected = format!(
-                r#"{{"id":"a-{n}","type":"coat","in_stock":{in_stock},"price":{price},"stock":{}}}"#,
-                STOCKS[n]
-            );
-            assert_eq!(serde_json::to_string(&stored).unwrap(), expected, "{path}");
-            store.articles().delete(&id, Timestamp::from_millis(0)).await.unwrap();
-        }
+        let id = article_id("a-0");
+        let stored = serde_json::to_string(&store.articles().get(&id).await.unwrap()).unwrap();
+        let expected =
+            format!(r#"{{"id":"a-0","type":"coat","in_stock":false,"price":1299,"stock":{STOCK}}}"#);
+        assert_eq!(stored, expected, "{path}");
+        store.articles().delete(&id, NOW).await.unwrap();
     }
 }
 
 #[apply(on_sqlite)]
 async fn events_of_a_file_are_recorded_once(db: TestDatabase) {
     let store = db.open().await;
-    let customer = Customer { id: CustomerId::new("c").unwrap(), features: Features::default() };
-    store.customers().put(&customer, Timestamp::from_millis(0)).await.unwrap();
-    let attributes = json!({"variants": [{"id": "a-M"}]}).as_object().unwrap().clone();
-    let article = Article::new(ArticleId::new("a").unwrap(), "coat", attributes).unwrap();
-    store.articles().put(&article, Timestamp::from_millis(0)).await.unwrap();
+    with_customers(&store, &["c"]).await;
+    store.articles().put(&article("a", "coat", json!({"variants": [{"id": "a-M"}]})), NOW).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let rows = "id,kind,customer,variant,order,value\n1,bought,c,a-M,7,\"64,50\"\n2,viewed,,a-M,,\n2,viewed,,a-M,,\n\
                 3,bought,nobody,a-M,,\n4,seen,,a-M,,\n";
@@ -224,6 +201,6 @@ async fn events_of_a_file_are_recorded_once(db: TestDatabase) {
     said.has([customer_of, kind, "  events: 2 new, 1 known, 2 refused\n"]);
     let said = done(atelier(&db, &["import", "--skip-bad", "--events", path(&events)])).await;
     assert!(said.ends_with("  events: 0 new, 3 known, 2 refused\n"), "{said}");
-    let (.., bought) = store.customers().get_with_purchases(&customer.id).await.unwrap().unwrap();
+    let (.., bought) = store.customers().get_with_purchases(&customer_id("c")).await.unwrap().unwrap();
     assert_eq!(bought, "a", "the variant's article");
 }

@@ -31,7 +31,10 @@ use atelier_files::{Format, Table, TableColumns, Writer};
 use tempfile::TempDir;
 
 pub use crate::harness::fill;
-use crate::harness::{TestDatabase, models};
+use crate::{
+    demo::copy,
+    harness::{TestDatabase, models},
+};
 
 pub const REQUIRE_KEY: &str = "ATELIER__ACCESS__REQUIRE_KEY";
 
@@ -118,11 +121,7 @@ pub fn write_parquet<T: Table>(path: &Path, rows: &[T]) {
 pub fn copy_demo() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("demo");
-    fs::create_dir(&release).unwrap();
-    for entry in fs::read_dir(models().join("demo")).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, release.join(path.file_name().unwrap())).unwrap();
-    }
+    copy(&models().join("demo"), &release).unwrap();
     (folder, release)
 }
 

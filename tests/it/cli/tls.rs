@@ -131,36 +131,21 @@ async fn a_head_that_is_too_large_does_not_end_a_connection_of_http_2(db: TestDa
     secure.served.stop().await;
 }
 
+/// What else is of the host over HTTPS is asked behind a balancer.
 #[apply(on_sqlite)]
 #[needs(clients)]
 async fn a_person_signs_in_over_tls(db: TestDatabase) {
-    const PASSWORD: &str = "violet+tram+kneads+gravel";
     let secure = Secure::start(&db, &[]).await;
     let print = || printed(with_certificate(atelier(&db, &["sign-in-link"]), secure.folder.path()));
     let told = print().await;
     let link = told.strip_prefix(&format!("Atelier is at {}sign-in/", secure.served.url)).expect(&told);
-    let secret = link.split(' ').next().unwrap();
-
-    let jar = secure.folder.path().join("cookies");
-    let jar = ["--cookie", jar.to_str().unwrap(), "--cookie-jar", jar.to_str().unwrap()];
-    let send =
-        async |target: &str, form: &str| secure.get(target, &[&jar[..], &["--data", form]].concat()).await;
-    let access = async || secure.get("access", &jar).await;
-    for (target, form) in [("sign-in/link", format!("link={secret}")), ("sign-in", "name=admin".to_owned())] {
-        let answer = send(target, &format!("{form}&password={PASSWORD}")).await;
-        assert!(answer.starts_with("HTTP/2 303 "), "{answer}");
-        let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect(&answer);
-        assert!(cookie.starts_with("__Host-atelier_session="), "{cookie}");
-        assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800; Secure"), "{cookie}");
-        answer.has(["strict-transport-security: max-age=31536000"]);
-        let page = access().await;
-        assert!(page.starts_with("HTTP/2 200 "), "{page}");
-        let csrf =
-            page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-        let out = send("sign-out", &format!("csrf={csrf}")).await;
-        out.has(["set-cookie: __Host-atelier_session=; Path=/;"]);
-        assert!(access().await.starts_with("HTTP/2 303 "));
-    }
+    let form = format!("link={}&password=violet+tram+kneads+gravel", link.split(' ').next().unwrap());
+    let answer = secure.get("sign-in/link", &["--data", &form]).await;
+    assert!(answer.starts_with("HTTP/2 303 "), "{answer}");
+    answer.has(["strict-transport-security: max-age=31536000", "; SameSite=Lax; Max-Age=604800; Secure"]);
+    let cookie = format!("__Host-atelier_session={}", answer.between("__Host-atelier_session=", ";"));
+    let page = secure.get("access", &["--cookie", &cookie]).await;
+    assert!(page.starts_with("HTTP/2 200 "), "{page}");
     let Secure { served, folder } = secure;
     served.stop().await;
     let told = printed(with_certificate(atelier(&db, &["sign-in-link"]), folder.path())).await;
@@ -255,14 +240,6 @@ async fn a_replaced_certificate_is_used_after_a_hangup(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn without_a_certificate_a_hangup_changes_nothing(db: TestDatabase) {
-    let served = Served::launch(serve(&db, &[])).await;
-    served.signal("HUP");
-    served.get("livez").await;
-    served.stop().await.has(["SIGHUP reads the certificate again, and there is none"]);
-}
-
-#[apply(on_sqlite)]
 #[needs(tools::openssl)]
 async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
@@ -286,10 +263,15 @@ async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
     }
 }
 
+/// A hangup changes nothing then.
 #[apply(on_sqlite)]
 async fn other_addresses_without_tls_are_warned_of(db: TestDatabase) {
     for (address, warned) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
-        let log = Served::launch(atelier(&db, &["serve", "--address", address])).await.stop().await;
+        let served = Served::launch(atelier(&db, &["serve", "--address", address])).await;
+        served.signal("HUP");
+        served.get("livez").await;
+        let log = served.stop().await;
+        log.has(["SIGHUP reads the certificate again, and there is none"]);
         let said = "without TLS: others on the network can read passwords and keys";
         assert_eq!(log.contains(said), warned, "{address}: {log}");
     }

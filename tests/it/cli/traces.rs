@@ -73,9 +73,9 @@ async fn an_unreachable_collector_is_one_warning_and_no_failed_request(db: TestD
 async fn a_collector_behind_tls_takes_traces(db: TestDatabase) {
     let (url, spans) = collector::start().await;
     let tls = Tls::start(url.replace("http://", "")).await;
-    let certificate = tls.certificate();
+    let authority = tls.authority();
     let collector = format!("https://me:hunter2@localhost:{}", tls.port);
-    let served = serve(&db, &collector, &[("SSL_CERT_FILE", path(&certificate))]).await;
+    let served = serve(&db, &collector, &[("SSL_CERT_FILE", path(&authority))]).await;
     assert!(served.get("articles").await.contains("items"));
     let log = served.stop().await;
     assert!(spans.lock().unwrap().iter().any(|span| span.name == "GET /articles"), "{log}");

@@ -126,11 +126,9 @@ impl Window {
 
     /// Clicks the element twice, as fast as a person does by mistake.
     pub async fn click_twice(&self, selector: &str) {
-        let element = self.find("css selector", selector).await;
-        let to = json!({"type": "pointerMove", "duration": 0, "origin": {ELEMENT: element}, "x": 0, "y": 0});
+        let to = self.way_to(selector).await;
         let pause = json!({"type": "pause", "duration": 60});
         let press = ["pointerDown", "pointerUp"].map(button).to_vec();
-        self.scroll_to(selector).await;
         self.mouse([vec![to], press.clone(), vec![pause], press].concat()).await;
         self.clicks.fetch_add(2, Ordering::Relaxed);
     }
@@ -140,12 +138,13 @@ impl Window {
         self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
     }
 
-    async fn scroll_to(&self, selector: &str) {
-        let selector = Value::from(selector);
-        self.run(&format!(
-            "document.querySelector({selector}).scrollIntoView({{block: 'center', behavior: 'instant'}})"
-        ))
-        .await;
+    /// Shows the element, and gives the pointer's way to its middle.
+    async fn way_to(&self, selector: &str) -> Value {
+        let element = self.find("css selector", selector).await;
+        let show = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})";
+        let arguments = json!({"script": show, "args": [{ELEMENT: element}]});
+        self.command("execute/sync", &arguments).await.unwrap();
+        json!({"type": "pointerMove", "duration": 0, "origin": {ELEMENT: element}, "x": 0, "y": 0})
     }
 
     /// Presses a key, wherever the focus is, once the page's scripts listen.
@@ -159,9 +158,7 @@ impl Window {
 
     /// Moves the pointer over the element's middle.
     pub async fn point_at(&self, selector: &str) {
-        let element = self.find("css selector", selector).await;
-        let to = json!({"type": "pointerMove", "duration": 0, "origin": {ELEMENT: element}, "x": 0, "y": 0});
-        self.scroll_to(selector).await;
+        let to = self.way_to(selector).await;
         self.mouse(vec![to]).await;
     }
 

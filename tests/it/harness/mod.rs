@@ -31,8 +31,6 @@ mod rows;
 mod service;
 pub mod tls;
 pub mod tools;
-#[path = "../../shared/watched.rs"]
-pub mod watched;
 
 use std::{
     env, panic,

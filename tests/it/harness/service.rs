@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Borrow,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc, LazyLock,
         atomic::{AtomicU8, Ordering},
@@ -13,8 +13,6 @@ use std::{
 use atelier::{
     app::{self, Parts},
     catalogue::search::Synonyms,
-    completion::profiles::Profiles,
-    completion::tickets::Tickets,
     config::{self, Limits},
     people::{Access, ApiKey, Opens, PersonId, RequireKey, Scope, Token},
     platform::{
@@ -22,17 +20,16 @@ use atelier::{
         http::{AppState, CrossOrigins},
     },
     releases::Releases,
-    telemetry::Traces,
 };
 use atelier_core::{
-    domain::{Article, Customer, Outfit, Role, Split, Timestamp},
-    util::{clock::Clock, fetch::Reach, http_client::Origin},
+    domain::{Outfit, Role, Split, Timestamp},
+    util::http_client::Origin,
 };
 use atelier_engine::{
     inference::{DeviceChoice, Engine, Serving, Settings},
     onnx_runtime::OnnxRuntime,
 };
-use atelier_files::{NotWorn, Table};
+use atelier_files::Table;
 use reqwest::{Body, Client, Method};
 use serde_json::Value;
 use tokio::{
@@ -43,7 +40,12 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::harness::{self, Answer, Call, Fixture, TestDatabase};
+pub use crate::demo::models;
+use crate::{
+    app::{bring_in_demo, parts},
+    demo,
+    harness::{self, Answer, Call, Fixture, TestDatabase},
+};
 
 /// Waits until something that happens in the background has happened, for half a minute at most. A macro, because the
 /// future of a closure that borrows is not `Send` for every lifetime.
@@ -70,10 +72,6 @@ pub const SETTINGS: Settings = Settings { workers: 2, batch: 64, queue: 1024, de
 /// Models that tests share.
 static DEMO: LazyLock<Arc<Serving>> =
     LazyLock::new(|| Arc::new(engine().load(&models().join("demo")).expect("the demo release loads")));
-
-pub fn models() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models")
-}
 
 pub fn now() -> Timestamp {
     SystemTime::now().into()
@@ -164,34 +162,17 @@ impl Service {
     ) -> Self {
         let store = db.open().await;
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
-        let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR", atelier::app::following()));
-        let now = SystemTime::now().into();
-        let terms = config::Tickets::default().terms();
-        let tickets = Tickets::start(&store, terms, draw_key, now).await.unwrap();
-        let access = Access::new(store.clone()).require_key(rule);
-        let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
-        let offers_too = Arc::clone(&offers);
         let parts = Parts {
-            store: store.clone(),
-            profiles,
-            releases: offers_too,
             limits,
-            tickets,
-            events: config::Events::default().terms(),
-            access,
+            access: Access::new(store.clone()).require_key(rule),
             cross_origins: CrossOrigins::new([FRIEND.to_owned()]),
             // Most tests call from 127.0.0.1.
             trusted_proxies: config::Networks::parse("127.0.0.2").unwrap(),
-            public_attributes: config::Shop::default().public_attributes.into(),
-            traces: Traces::default(),
-            clock: Clock::default(),
-            notation: config::Shop::default().notation(),
-            zone: config::Shop::default().zone(),
             synonyms: Synonyms::parse(include_str!("../../../docs/synonyms.txt")).unwrap(),
-            not_worn: NotWorn::default(),
-            feed_reach: Reach::Private,
             process: Uuid::new_v4().to_string(),
+            ..parts(&store, engine, models, draw_key).await.unwrap()
         };
+        let releases = Arc::clone(&parts.releases);
         let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -199,7 +180,7 @@ impl Service {
         let served = tokio::spawn(app::serve(listener, state.clone(), async {
             let _ = stopped.await;
         }));
-        Self { state, store, releases: offers, url, http: browser(), stop, served }
+        Self { state, store, releases, url, http: browser(), stop, served }
     }
 
     /// A browser with a signed-in person of that role.
@@ -239,7 +220,7 @@ impl Service {
 
     /// Into a service that runs; `fill` is quicker.
     pub async fn bring_in_demo(&self) {
-        bring_in_demo(&self.store).await;
+        bring_in_demo(&self.store).await.unwrap();
     }
 
     /// The last entries of the audit log, newest first, about what was done over HTTP. What a test prepares past it
@@ -445,26 +426,15 @@ impl Browser {
 pub async fn fill(db: &TestDatabase) {
     let filled = harness::shared(db, |db| async move {
         let store = db.open().await;
-        bring_in_demo(&store).await;
+        bring_in_demo(&store).await.unwrap();
         store.close().await;
     });
     db.copy_from(&filled.await).await.unwrap();
 }
 
-async fn bring_in_demo(store: &Store) {
-    let mut import = store.import(Timestamp::from_millis(1)).await.unwrap();
-    import.put(&rows::<Article>()).await.unwrap();
-    import.put(&rows::<Customer>()).await.unwrap();
-    import.outfits(&rows::<Outfit>()).await.unwrap();
-    import.commit().await.unwrap();
-}
-
 /// A table of the demo release.
 pub fn rows<T: Table>() -> Vec<T> {
-    let demo = models().join("demo");
-    let schema = atelier_files::read_folder_schema(&demo).unwrap();
-    let path = demo.join(format!("{}.jsonl", T::NAME));
-    atelier_files::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
+    demo::rows(&models().join("demo")).unwrap()
 }
 
 /// Outfits of the demo's validation split, with their customers.

@@ -10,10 +10,6 @@ use std::{
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-/// What examples in Python are tested with.
-const EXPORTER: &str = include_str!("../../../docs/examples/requirements.txt");
-const AGENT: &str = include_str!("../../../docs/examples/requirements-agent.txt");
-
 pub fn curl() -> Result<(), String> {
     there("curl")
 }
@@ -56,84 +52,86 @@ fn answers(program: &str, argument: &str) -> Result<(), String> {
     }
 }
 
-/// numpy and onnx for the installed Python, installed once under the target folder.
+/// numpy and onnx for the installed Python.
+static ONNX: Packages = Packages {
+    what: "numpy and onnx for Python",
+    list: include_str!("../../../docs/examples/requirements.txt"),
+    installed: OnceLock::new(),
+};
+/// The official client of the Model Context Protocol.
+static MCP: Packages = Packages {
+    what: "mcp for Python",
+    list: include_str!("../../../docs/examples/requirements-agent.txt"),
+    installed: OnceLock::new(),
+};
+
 pub fn onnx() -> Result<(), String> {
-    onnx_packages().map(drop)
+    ONNX.folder().map(drop)
 }
 
-/// Python that finds numpy and onnx.
 pub fn python_with_onnx() -> Command {
-    python_with(onnx_packages().expect("the test declares that it needs onnx"))
+    ONNX.python()
 }
 
-fn onnx_packages() -> Result<&'static Path, String> {
-    static PACKAGES: Installed = Installed::new();
-    once(&PACKAGES, "numpy and onnx for Python", || install(EXPORTER))
-}
-
-/// The official client of the Model Context Protocol for the installed Python, installed once under the target folder.
 pub fn mcp() -> Result<(), String> {
-    mcp_packages().map(drop)
+    MCP.folder().map(drop)
 }
 
-/// Python that finds that client.
 pub fn python_with_mcp() -> Command {
-    python_with(mcp_packages().expect("the test declares that it needs mcp"))
+    MCP.python()
 }
 
-fn mcp_packages() -> Result<&'static Path, String> {
-    static PACKAGES: Installed = Installed::new();
-    once(&PACKAGES, "mcp for Python", || install(AGENT))
+/// What examples in Python are tested with, installed once under the target folder.
+struct Packages {
+    what: &'static str,
+    list: &'static str,
+    installed: OnceLock<Result<PathBuf, String>>,
 }
 
-fn python_with(packages: &Path) -> Command {
-    let mut command = Command::new("python3");
-    command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
-    command
+impl Packages {
+    fn folder(&'static self) -> Result<&'static Path, String> {
+        let install = || self.install().map_err(|reason| format!("{}: {reason}", self.what));
+        self.installed.get_or_init(install).as_deref().map_err(Clone::clone)
+    }
+
+    /// A wheel is for one version of Python and one machine, so the folder names them.
+    fn install(&self) -> Result<PathBuf, String> {
+        const PYTHON: &str =
+            "import sys, sysconfig; print(sys.implementation.cache_tag, sysconfig.get_platform())";
+        let python = run(Command::new("python3").args(["-c", PYTHON]))?;
+        let packages = self.list.lines().filter(|line| !line.starts_with('#'));
+        let digest = hex::encode(&Sha256::digest(self.list)[..6]);
+        let flags =
+            "-m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: --no-deps";
+        let mut pip = Command::new("python3");
+        pip.args(flags.split(' ')).args(packages).arg("--target");
+        fill(&format!("python-{digest}-{}", python.trim().replace(' ', "-")), pip)
+    }
+
+    /// Python that finds them.
+    fn python(&'static self) -> Command {
+        let mut command = Command::new("python3");
+        let packages = self.folder().expect("the test declares that it needs them");
+        command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    }
 }
 
 /// axe-core's script, installed once under the target folder.
 pub fn axe() -> Result<&'static Path, String> {
-    static SCRIPT: Installed = Installed::new();
-    once(&SCRIPT, "axe-core by npm", install_axe)
-}
-
-type Installed = OnceLock<Result<PathBuf, String>>;
-
-fn once(
-    installed: &'static Installed,
-    what: &str,
-    install: impl FnOnce() -> Result<PathBuf, String>,
-) -> Result<&'static Path, String> {
-    let install = || install().map_err(|reason| format!("{what}: {reason}"));
-    installed.get_or_init(install).as_deref().map_err(Clone::clone)
-}
-
-fn install_axe() -> Result<PathBuf, String> {
     const AXE: &str = "axe-core@4.14.1";
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(AXE);
-    let script = |folder: &Path| folder.join("node_modules/axe-core/axe.min.js");
-    if !script(&folder).is_file() {
-        let failed = |error: std::io::Error| error.to_string();
-        let work = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).map_err(failed)?;
-        let flags = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
-        run(Command::new("npm").args(flags).arg(work.path()).arg(AXE))?;
-        match fs::rename(work.path(), &folder) {
-            Err(error) if !folder.is_dir() => return Err(failed(error)),
-            _ => {}
-        }
-    }
-    Ok(script(&folder))
+    static SCRIPT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let script = SCRIPT.get_or_init(|| {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", AXE, "--prefix"]);
+        let folder = fill(AXE, npm).map_err(|reason| format!("axe-core by npm: {reason}"))?;
+        Ok(folder.join("node_modules/axe-core/axe.min.js"))
+    });
+    script.as_deref().map_err(Clone::clone)
 }
 
-/// A wheel is for one version of Python and one machine, so the folder names them.
-fn install(list: &str) -> Result<PathBuf, String> {
-    const PYTHON: &str =
-        "import sys, sysconfig; print(sys.implementation.cache_tag, sysconfig.get_platform())";
-    let python = run(Command::new("python3").args(["-c", PYTHON]))?;
-    let packages: Vec<&str> = list.lines().filter(|line| !line.starts_with('#')).collect();
-    let digest = hex::encode(&Sha256::digest(list)[..6]);
-    let name = format!("python-{digest}-{}", python.trim().replace(' ', "-"));
+/// Fills a folder of this name by the command, whose last argument it becomes, unless it is there.
+fn fill(name: &str, mut command: Command) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.is_dir() {
         return Ok(folder);
@@ -141,8 +139,7 @@ fn install(list: &str) -> Result<PathBuf, String> {
     let failed = |error: std::io::Error| error.to_string();
     // Other test processes may do the same: the first to finish names the folder.
     let work = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).map_err(failed)?;
-    let flags = "-m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: --no-deps";
-    run(Command::new("python3").args(flags.split(' ')).arg("--target").arg(work.path()).args(packages))?;
+    run(command.arg(work.path()))?;
     match fs::rename(work.path(), &folder) {
         Err(error) if !folder.is_dir() => Err(failed(error)),
         _ => Ok(folder),
