@@ -10,9 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::{feeds::refuse, imports::JobBody};
+use super::{feeds::refuse, imports::find};
 use crate::{
     imports::{
+        ImportRecord,
         feeds::{Authorization, PutError, Schedule, Wanted, stored_address},
         jobs::{FeedName, FeedOptions, FeedTable, Mode},
         sql::feeds::Feed,
@@ -281,7 +282,7 @@ async fn delete(
             pattern = "^[a-z0-9][a-z0-9-]{0,63}$"),
     ),
     responses(
-        (status = 202, description = "The import waits or runs", body = JobBody,
+        (status = 202, description = "The import waits or runs", body = ImportRecord,
             headers(("location" = String, description = "The import's path"))),
         (status = 404, description = "There is no such source"),
         (status = 409, description = "Another replica has just begun to fetch it"),
@@ -296,7 +297,7 @@ async fn fetch(
         let begun = state.feeds().fetch_now(author, &name).await.map_err(refuse)?;
         let id = begun.ok_or_else(|| unknown(&name))?;
         let location = [(header::LOCATION, format!("/imports/{}", id.0))];
-        Ok((StatusCode::ACCEPTED, location, Json(JobBody::find(&state, id).await?)).into_response())
+        Ok((StatusCode::ACCEPTED, location, Json(find(&state, id).await?)).into_response())
     })
     .await
 }
