@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 
 use super::{
     FileError, Format, PlainColumn, parquet,
-    write::{buffered, create_beside, move_into_place},
+    write::{buffered, complete, create_beside},
 };
 
 /// Rows of a row group, which are in memory at once.
@@ -156,15 +156,10 @@ impl RowWriter {
     /// Moves the file into place.
     pub fn finish(self) -> Result<(), FileError> {
         let Self { sink, target } = self;
-        let file = || -> io::Result<NamedTempFile> {
-            Ok(match sink {
-                Sink::JsonLines(output) => output.into_inner()?,
-                Sink::Parquet(columns) => columns.finish()?,
-            })
-        };
-        file()
-            .and_then(|file| move_into_place(file, &target))
-            .map_err(|source| FileError::Write { path: target.clone(), source })
+        complete(&target, || match sink {
+            Sink::JsonLines(output) => Ok(output.into_inner()?),
+            Sink::Parquet(columns) => columns.finish(),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `/feeds`: stored sources, which the service fetches by itself.
 
-use atelier_core::{domain::Timestamp, util::calendar};
+use atelier_core::domain::Timestamp;
 use axum::{
     extract::State,
     http::{StatusCode, header},
@@ -129,7 +129,6 @@ struct FeedBody {
 impl FeedBody {
     fn new(feed: Feed, now: Timestamp) -> Result<Self, Problem> {
         let damaged = |error| Problem::inside(Kind::Internal, error);
-        let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
         let address = stored_address(&feed.source);
         Ok(Self {
             url: address.map_or_else(|| "…".to_owned(), |address| address.to_string()),
@@ -144,9 +143,9 @@ impl FeedBody {
             options: serde_json::from_str(&feed.source.options).map_err(damaged)?,
             last_import: feed.import.map(|import| import.0),
             is_fetching: feed.is_leased(now),
-            tried_at: feed.tried_at.map(time),
-            succeeded_at: feed.succeeded_at.map(time),
-            due_at: feed.due_at.map(time),
+            tried_at: feed.tried_at.map(|at| at.to_string()),
+            succeeded_at: feed.succeeded_at.map(|at| at.to_string()),
+            due_at: feed.due_at.map(|at| at.to_string()),
             failures: feed.failures,
             failure: feed.failure,
             name: feed.name,

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::{
     imports::jobs::{FeedOptions, JobResult},
-    platform::db::{Actor, Store, StoreError, json, record::Record},
+    platform::db::{Store, StoreError, json, record::Record},
 };
 
 /// How many ended imports of each table are kept.
@@ -125,11 +125,7 @@ impl Imports<'_> {
         total: u64,
         now: Timestamp,
     ) -> Result<ImportId, StoreError> {
-        let (person, key) = match self.store.author.actor {
-            Actor::Person(id) => (Some(id.0), None),
-            Actor::Key(id) => (None, Some(id.0)),
-            Actor::Service | Actor::Visitor => (None, None),
-        };
+        let (person, key) = self.store.author.actor.ids();
         let mut transaction = self.store.write().await?;
         let id = sqlx::query_scalar(
             "insert into imports (feed, table_name, options, person_id, key_id, state, created_at, seen_at, total)

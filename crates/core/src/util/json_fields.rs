@@ -61,7 +61,6 @@ pub fn write_text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Re
 }
 
 /// Writes a value as its text, or null.
-#[expect(clippy::ref_option, reason = "serde passes the field")]
 pub fn write_optional_text<S: Serializer>(
     value: &Option<impl fmt::Display>,
     serializer: S,
