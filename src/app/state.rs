@@ -12,10 +12,10 @@ use crate::{
     completion::{
         answers::Answers, api::PublicAttributes, profiles::Profiles, sample::Sample, tickets::Tickets,
     },
-    config::{EventTerms, Limits, Networks, TRANSFER_BYTES},
+    config::{EventTerms, Limits, Networks},
     customers,
     imports::{
-        feeds::{Feeds, FetchLimits, metrics::FeedCollector},
+        feeds::{Feeds, metrics::FeedCollector},
         jobs::Jobs,
     },
     outcomes::exposure::Exposure,
@@ -73,14 +73,8 @@ impl AppState {
             parts.not_worn,
             limits.bulk_rows,
         );
-        let fetching = FetchLimits {
-            reach: parts.feed_reach,
-            bytes: limits.bulk_bytes,
-            within: limits.stream(),
-            stall_bytes: TRANSFER_BYTES as u64,
-            stall: limits.transfer(),
-        };
-        let feeds = Feeds::new(store.clone(), jobs.clone(), clock.clone(), fetching, parts.process);
+        let feeds =
+            Feeds::new(store.clone(), jobs.clone(), clock.clone(), limits, parts.feed_reach, parts.process);
         let metrics = Metrics::new(|registry| {
             releases.register(registry);
             releases.follower::<Exposure>().register(registry);

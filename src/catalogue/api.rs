@@ -3,17 +3,18 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use atelier_core::{
-    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema, json_number},
+    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, Schema},
     util::json_pointer::step,
 };
 use atelier_engine::packed_article::PackedArticle;
+use atelier_files::{contains_nul, make_canonical};
 use axum::{extract::State, http::StatusCode, response::Response};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, Visitor},
     ser::{self, SerializeMap},
 };
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{self, RefOr},
@@ -506,27 +507,10 @@ fn check_attributes(attributes: &mut Map<String, Value>) -> Result<(), Problem> 
         return Err(wrong("/", "an attribute needs a name, found an empty one".into()));
     }
     for (name, value) in attributes {
-        if name.contains('\0') || !normalise(value) {
+        make_canonical(value);
+        if name.contains('\0') || contains_nul(value) {
             return Err(wrong(&step(name), "it contains the character NUL (\\u0000); remove it".into()));
         }
     }
     Ok(())
-}
-
-/// Normalizes numbers; false if a text or name contains NUL.
-fn normalise(value: &mut Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) => true,
-        Value::Number(number) => {
-            if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
-                *value = json!(json_number(float));
-            }
-            true
-        }
-        Value::String(text) => !text.contains('\0'),
-        Value::Array(values) => values.iter_mut().all(normalise),
-        Value::Object(fields) => {
-            fields.iter_mut().all(|(name, value)| !name.contains('\0') && normalise(value))
-        }
-    }
 }

@@ -155,8 +155,10 @@ impl Resource for Article {
         &self.id
     }
 
-    fn parse(columns: Self::Columns) -> Result<Self, StoreError> {
-        parse(columns)
+    fn parse((id, kind, attributes): Self::Columns) -> Result<Self, StoreError> {
+        let damaged = |reason| StoreError::Damaged { table: "articles", id: id.clone(), reason };
+        let attributes: Map<String, Value> = json::parse(&attributes).map_err(damaged)?;
+        Self::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))
     }
 
     fn texts(&self, row_bytes: u32) -> Result<Vec<String>, StoreError> {
@@ -198,7 +200,7 @@ impl Resource for Article {
             let query = ids.iter().fold(query, |query, id| query.bind(id.as_str()));
             let rows: Vec<(String, String, String)> = query.fetch_all(&mut *connection).await?;
             for (id, article, attributes) in rows {
-                let article = parse((article, "-".to_owned(), attributes))?;
+                let article = Self::parse((article, "-".to_owned(), attributes))?;
                 if article.variant_ids().any(|variant| variant == id) {
                     found.entry(article_id(id)?).or_insert(article.id);
                 }
@@ -250,12 +252,6 @@ impl Resource for Article {
 pub(crate) fn name_key(article: &Article) -> String {
     let fields = [article.id.as_str(), article.kind()].into_iter();
     search::name_key(fields.chain(article.attributes().keys().flat_map(|name| article.words(name))))
-}
-
-pub(crate) fn parse((id, kind, attributes): (String, String, String)) -> Result<Article, StoreError> {
-    let damaged = |reason| StoreError::Damaged { table: "articles", id: id.clone(), reason };
-    let attributes: Map<String, Value> = json::parse(&attributes).map_err(damaged)?;
-    Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))
 }
 
 pub(crate) fn article_id(id: String) -> Result<ArticleId, StoreError> {

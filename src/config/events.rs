@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-const DAY: Duration = Duration::from_hours(24);
-/// Ten years.
-const MAX_DAYS: u32 = 3650;
+use super::{DAY, check_days};
 
 /// The section `[events]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -44,12 +42,8 @@ impl Events {
 
     pub(super) fn check(self) -> Result<(), String> {
         let Self { late_days, keep_days, window_days } = self;
-        for (name, days) in [("late_days", late_days), ("keep_days", keep_days), ("window_days", window_days)]
-        {
-            if !(1..=MAX_DAYS).contains(&days) {
-                return Err(format!("events.{name} must be from 1 to {MAX_DAYS}, found {days}"));
-            }
-        }
+        let all = [("late_days", late_days), ("keep_days", keep_days), ("window_days", window_days)];
+        check_days("events", &all)?;
         if keep_days < late_days {
             return Err(format!(
                 "events.keep_days ({keep_days}) must be at least events.late_days ({late_days}): an event that is sent again \

@@ -368,6 +368,17 @@ impl Config {
     }
 }
 
+const DAY: Duration = Duration::from_hours(24);
+/// Ten years.
+const MAX_DAYS: u32 = 3650;
+
+fn check_days(section: &str, settings: &[(&str, u32)]) -> Result<(), String> {
+    match settings.iter().find(|(_, days)| !(1..=MAX_DAYS).contains(days)) {
+        Some((name, days)) => Err(format!("{section}.{name} must be from 1 to {MAX_DAYS}, found {days}")),
+        None => Ok(()),
+    }
+}
+
 /// Does not use toml's full message: it quotes the line, which may contain a password.
 fn parse(path: &Path, text: &str) -> Result<Table, ConfigError> {
     toml::from_str(text).map_err(|error| {

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-const DAY: Duration = Duration::from_hours(24);
-/// Ten years.
-const MAX_DAYS: u32 = 3650;
+use super::{DAY, check_days};
 
 /// The section `[tickets]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -39,11 +37,6 @@ impl Tickets {
     }
 
     pub(super) fn check(self) -> Result<(), String> {
-        for (name, days) in [("days", self.days), ("key_days", self.key_days)] {
-            if !(1..=MAX_DAYS).contains(&days) {
-                return Err(format!("tickets.{name} must be from 1 to {MAX_DAYS}, found {days}"));
-            }
-        }
-        Ok(())
+        check_days("tickets", &[("days", self.days), ("key_days", self.key_days)])
     }
 }

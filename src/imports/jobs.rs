@@ -47,6 +47,7 @@ use crate::{
     completion::profiles::Profiles,
     platform::{
         db::{Author, Counts, Store, StoreError},
+        fault::Fault,
         http::AppState,
     },
     releases::{Releases, coverage::Census},
@@ -146,31 +147,24 @@ pub struct FeedOptions {
     pub mirror_limit: Option<u8>,
 }
 
-/// An option that has no such value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OptionFault {
-    pub name: &'static str,
-    pub reason: String,
-}
-
 impl FeedOptions {
     /// # Errors
     /// Each option that is wrong.
-    pub fn check(&self) -> Result<(), Vec<OptionFault>> {
+    pub fn check(&self) -> Result<(), Vec<Fault>> {
         self.read(&NotWorn::default(), None).map(drop)
     }
 
-    fn read(&self, not_worn: &NotWorn, most_rows: Option<u32>) -> Result<Options, Vec<OptionFault>> {
+    fn read(&self, not_worn: &NotWorn, most_rows: Option<u32>) -> Result<Options, Vec<Fault>> {
         fn parse<T: std::str::FromStr<Err = String>>(
-            name: &'static str,
+            name: &str,
             text: Option<&String>,
-            faults: &mut Vec<OptionFault>,
+            faults: &mut Vec<Fault>,
         ) -> Option<T> {
-            text?.parse().map_err(|reason| faults.push(OptionFault { name, reason })).ok()
+            text?.parse().map_err(|reason| faults.push(Fault::new(name, reason))).ok()
         }
         let mut faults = Vec::new();
         let Self { table, mode, .. } = self;
-        let mut refuse = |name, reason: String| faults.push(OptionFault { name, reason });
+        let mut refuse = |name: &str, reason: String| faults.push(Fault::new(name, reason));
         match (mode, table) {
             (Mode::Mirror, FeedTable::Customers | FeedTable::Outfits) => {
                 refuse("mode", format!("mirror is for articles; expected another mode for {table}"));
@@ -180,8 +174,7 @@ impl FeedOptions {
             }
             _ => {}
         }
-        if self.mirror_limit.is_some_and(|percent| percent > 100) {
-            let found = self.mirror_limit.unwrap_or_default();
+        if let Some(found @ 101..) = self.mirror_limit {
             refuse("mirror_limit", format!("expected 0 to 100 percent, found {found}"));
         }
         if self.mirror_limit.is_some() && *mode != Mode::Mirror {
@@ -215,7 +208,7 @@ impl FeedOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("the feed's options are invalid")]
-    Options(Vec<OptionFault>),
+    Options(Vec<Fault>),
     /// The file is none of the table's.
     #[error("{0}")]
     File(String),
@@ -561,9 +554,9 @@ impl Jobs {
             Err(reason) => return failed(reason),
         };
         let turn = async {
-            let turn = shared.turn.lock().await;
+            let (store, turn) = (shared.store.by(job.author), shared.turn.lock().await);
             loop {
-                match shared.store.by(job.author).try_import(shared.clock.now().into()).await {
+                match Import::begin(&store, shared.clock.now().into(), Duration::ZERO).await {
                     Err(StoreError::Busy { .. }) => sleep(TRY).await,
                     begun => return begun.map(|import| (import, turn)),
                 }

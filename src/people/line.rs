@@ -12,6 +12,8 @@ use std::{
 
 use tokio::{sync::oneshot, task::spawn_blocking};
 
+use super::rate::network;
+
 /// Hashes that run at a time.
 const CONCURRENT: usize = 2;
 /// Callers that wait for a turn. At tens of milliseconds each, the last one waits a second or two.
@@ -33,11 +35,6 @@ pub(super) enum Caller {
 
 impl Caller {
     pub(super) fn stranger(address: Option<IpAddr>, name: String) -> Self {
-        // A caller with IPv6 has 2^64 addresses at least.
-        let network = |address| match address {
-            IpAddr::V6(address) => IpAddr::from((u128::from(address) >> 64 << 64).to_be_bytes()),
-            IpAddr::V4(_) => address,
-        };
         Self::Stranger { address: address.map(network), name }
     }
 

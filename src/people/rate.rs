@@ -18,7 +18,7 @@ pub enum Sender {
 }
 
 impl Sender {
-    /// The sender at an address. A home has 2^64 addresses of IPv6, which count as one.
+    /// The sender at an address.
     pub fn at(address: IpAddr) -> Self {
         Self::Address(network(address))
     }
@@ -29,7 +29,8 @@ impl Sender {
     }
 }
 
-fn network(address: IpAddr) -> IpAddr {
+/// The address, or its network: a home has 2^64 addresses of IPv6, which count as one.
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         IpAddr::V4(_) => address,

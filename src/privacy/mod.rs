@@ -4,10 +4,7 @@ mod sql;
 
 use std::future::ready;
 
-use atelier_core::{
-    domain::{Customer, CustomerId},
-    util::calendar,
-};
+use atelier_core::domain::{Customer, CustomerId};
 use axum::{
     body::Body,
     extract::State,
@@ -26,7 +23,7 @@ use crate::{
     catalogue::resource::Resource,
     customers::{CustomerNote, api::CustomerBody},
     experiments::api::CustomerArmBody,
-    outcomes::{Purchase, StoredEvent, api::feedback::FeedbackStored},
+    outcomes::api::feedback::FeedbackStored,
     outfits::api::OutfitBody,
     people::Scope,
     platform::{
@@ -42,31 +39,6 @@ use crate::{
 
 pub(crate) fn router() -> Routes {
     Routes::new().streaming(Scope::Catalogue, routes!(export))
-}
-
-/// All data about a customer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only the schema of the answer, which is streamed")]
-struct CustomerExport {
-    customer: CustomerBody,
-    /// When the customer was stored first.
-    #[schema(examples("2026-11-21T14:34:00Z"))]
-    created_at: String,
-    /// When the profile changed last.
-    #[schema(examples("2026-11-21T14:34:00Z"))]
-    updated_at: String,
-    /// With drafts, and with those that were deleted and can still be brought back.
-    outfits: Vec<OutfitBody>,
-    /// Stylists' notes about the customer.
-    notes: Vec<NoteBody>,
-    feedback: Vec<FeedbackStored>,
-    events: Vec<StoredEvent>,
-    /// What models see beside the profile's own list.
-    purchases: Vec<Purchase>,
-    /// Outcomes of suggestions in the arms of experiments.
-    experiments: Vec<CustomerArmBody>,
-    /// The audit log's entries about the customer.
-    audit: Vec<AuditBody>,
 }
 
 /// A stylist's note about a customer.
@@ -86,8 +58,7 @@ struct NoteBody {
 
 impl From<CustomerNote> for NoteBody {
     fn from(CustomerNote { author, note, at, .. }: CustomerNote) -> Self {
-        let at = calendar::moment(at.millis(), 1000, true);
-        Self { at, by: author, note: note.as_str().to_owned() }
+        Self { at: at.to_string(), by: author, note: note.as_str().to_owned() }
     }
 }
 
@@ -122,7 +93,7 @@ impl From<AuditEntry> for AuditBody {
             Actor::Key(_) => "key",
             Actor::Service | Actor::Visitor => "service",
         };
-        Self { at: calendar::moment(at.millis(), 1000, true), by, action, subject, details }
+        Self { at: at.to_string(), by, action, subject, details }
     }
 }
 
@@ -133,7 +104,7 @@ impl From<AuditEntry> for AuditBody {
 #[utoipa::path(get, path = "/customers/{id}/export", operation_id = "exportCustomer", tag = "customers",
     params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010")),
     responses(
-        (status = 200, description = "All data about the customer", body = CustomerExport),
+        (status = 200, description = "All data about the customer", body = PersonalData),
         (status = 404, description = "There is no such customer"),
     ),
 )]
@@ -151,8 +122,7 @@ async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Re
         arms,
         audit,
     } = data;
-    let [created_at, updated_at] =
-        [created_at, updated_at].map(|at| json_text(&calendar::moment(at.millis(), 1000, true)));
+    let [created_at, updated_at] = [created_at, updated_at].map(|at| json_text(&at.to_string()));
     let customer = json_text(&CustomerBody::from(customer));
     let head = format!("{{\"customer\":{customer},\"created_at\":{created_at},\"updated_at\":{updated_at}");
     let text = stream::once(ready(Ok(head)))

@@ -6,12 +6,14 @@
 use atelier_core::domain::{Customer, CustomerId, Timestamp};
 use futures_util::{StreamExt, stream::BoxStream};
 use sqlx::Row;
+use utoipa::ToSchema;
 
+use super::{AuditBody, NoteBody};
 use crate::{
-    customers::{CustomerNote, Customers},
-    experiments::ArmCustomer,
-    outcomes::{FeedbackEvent, Purchase, StoredEvent},
-    outfits::{SavedOutfit, select},
+    customers::{CustomerNote, Customers, api::CustomerBody},
+    experiments::{ArmCustomer, api::CustomerArmBody},
+    outcomes::{FeedbackEvent, Purchase, StoredEvent, api::feedback::FeedbackStored},
+    outfits::{SavedOutfit, api::OutfitBody, select},
     platform::db::{AuditEntry, StoreError, pages},
 };
 
@@ -27,25 +29,38 @@ pub const PERSONAL_TABLES: [&str; 8] = [
     "purchases",
 ];
 
-/// All data about a customer. Rows are read as needed: there may be millions of events.
+/// All data about a customer.
+// Rows are read as needed: there may be millions of events.
+#[derive(ToSchema)]
+#[schema(as = CustomerExport)]
 #[expect(missing_debug_implementations, reason = "streams have none")]
 pub struct PersonalData {
+    #[schema(value_type = CustomerBody)]
     pub customer: Customer,
+    /// When the customer was stored first.
+    #[schema(value_type = String, examples("2026-11-21T14:34:00Z"))]
     pub created_at: Timestamp,
     /// When the profile changed last.
+    #[schema(value_type = String, examples("2026-11-21T14:34:00Z"))]
     pub updated_at: Timestamp,
-    /// In the order of arrival, with drafts and deleted ones.
+    /// With drafts, and with those that were deleted and can still be brought back.
+    #[schema(value_type = Vec<OutfitBody>)]
     pub outfits: Rows<SavedOutfit>,
-    /// Stylists' notes about the customer, oldest first.
+    /// Stylists' notes about the customer.
+    #[schema(value_type = Vec<NoteBody>)]
     pub notes: Rows<CustomerNote>,
-    /// Oldest first.
+    #[schema(value_type = Vec<FeedbackStored>)]
     pub feedback: Rows<FeedbackEvent>,
-    /// In the order of arrival.
+    #[schema(value_type = Vec<StoredEvent>)]
     pub events: Rows<StoredEvent>,
+    /// What models see beside the profile's own list.
+    #[schema(value_type = Vec<Purchase>)]
     pub purchases: Rows<Purchase>,
-    /// The arms of experiments that the customer was in.
+    /// Outcomes of suggestions in the arms of experiments.
+    #[schema(rename = "experiments", value_type = Vec<CustomerArmBody>)]
     pub arms: Rows<ArmCustomer>,
-    /// The audit log's entries about the customer, oldest first.
+    /// The audit log's entries about the customer.
+    #[schema(value_type = Vec<AuditBody>)]
     pub audit: Rows<AuditEntry>,
 }
 

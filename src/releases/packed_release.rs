@@ -13,6 +13,8 @@ use atelier_engine::release::{MANIFEST, Manifest, check_name};
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType};
 
+use super::release_folder::AddError;
+
 /// The most files of a release.
 const MOST_FILES: usize = 1000;
 /// The most bytes of what an archive says about a file, such as its time.
@@ -21,29 +23,22 @@ const MOST_ABOUT: u64 = 64 << 10;
 /// The bytes of a file's or folder's header.
 const HEADER: u64 = 512;
 
-/// Why an archive is not unpacked.
-#[derive(Debug, thiserror::Error)]
-pub enum UnpackError {
-    #[error("{0}")]
-    Archive(String),
-    /// The file that is written, not the archive.
-    #[error(transparent)]
-    Disk(io::Error),
-}
-
 /// Unpacks an archive of at most `most` bytes into a folder, and gives the release's name, which its own folder has.
-pub fn unpack(mut packed: &File, into: &Path, most: u64) -> Result<String, UnpackError> {
-    packed.rewind().map_err(UnpackError::Disk)?;
+///
+/// # Errors
+/// What is wrong with the archive (`Archive`), or why the disk refuses (`Disk`).
+pub fn unpack(mut packed: &File, into: &Path, most: u64) -> Result<String, AddError> {
+    packed.rewind().map_err(AddError::Disk)?;
     let mut packed = BufReader::new(packed);
-    if packed.fill_buf().map_err(UnpackError::Disk)?.starts_with(&[0x1f, 0x8b]) {
+    if packed.fill_buf().map_err(AddError::Disk)?.starts_with(&[0x1f, 0x8b]) {
         read(MultiGzDecoder::new(packed), into, most)
     } else {
         read(packed, into, most)
     }
 }
 
-fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, UnpackError> {
-    let refuse = |reason: String| Err(UnpackError::Archive(reason));
+fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, AddError> {
+    let refuse = |reason: String| Err(AddError::Archive(reason));
     let mut archive = Archive::new(packed);
     let entries = archive.entries().map_err(damaged)?;
     let (mut name, mut files, mut bytes) = (None::<String>, Vec::new(), 0_u64);
@@ -87,8 +82,8 @@ fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, UnpackError
             }
             Some(_) => {}
             None => {
-                check_name(folder).map_err(UnpackError::Archive)?;
-                fs::create_dir(into.join(folder)).map_err(UnpackError::Disk)?;
+                check_name(folder).map_err(AddError::Archive)?;
+                fs::create_dir(into.join(folder)).map_err(AddError::Disk)?;
                 name = Some(folder.to_owned());
             }
         }
@@ -103,35 +98,35 @@ fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, UnpackError
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return refuse(format!("{shown} appears twice"));
             }
-            created => created.map_err(UnpackError::Disk)?,
+            created => created.map_err(AddError::Disk)?,
         };
         copy(&mut entry, size, &mut out)?;
         files.push(file.to_owned());
     }
     let Some(name) = name else { return refuse("the archive has no files".to_owned()) };
     let folder = into.join(&name);
-    let manifest = Manifest::read(&folder).map_err(|error| UnpackError::Archive(error.to_string()))?;
+    let manifest = Manifest::read(&folder).map_err(|error| AddError::Archive(error.to_string()))?;
     if let Some(file) = files.iter().find(|file| *file != MANIFEST && !manifest.files.contains_key(*file)) {
         return refuse(format!("{name}/{file} is not in the manifest, {MANIFEST}; leave it out"));
     }
-    File::open(&folder).and_then(|folder| folder.sync_all()).map_err(UnpackError::Disk)?;
+    File::open(&folder).and_then(|folder| folder.sync_all()).map_err(AddError::Disk)?;
     Ok(name)
 }
 
 /// What the archive says about the next file or all: times and the like. It may not say what they are called or how long.
-fn check_about(entry: &mut impl Read, size: u64) -> Result<(), UnpackError> {
+fn check_about(entry: &mut impl Read, size: u64) -> Result<(), AddError> {
     let mut about = Vec::new();
     entry.take(MOST_ABOUT).read_to_end(&mut about).map_err(damaged)?;
     let about = String::from_utf8_lossy(&about);
     if size > MOST_ABOUT || ["path=", "size=", "GNU.sparse"].iter().any(|word| about.contains(word)) {
         let reason = "the archive has file names or sizes that plain tar cannot hold";
-        return Err(UnpackError::Archive(reason.to_owned()));
+        return Err(AddError::Archive(reason.to_owned()));
     }
     Ok(())
 }
 
 /// On disk before the release is.
-fn copy(entry: &mut impl Read, size: u64, out: &mut File) -> Result<(), UnpackError> {
+fn copy(entry: &mut impl Read, size: u64, out: &mut File) -> Result<(), AddError> {
     let mut piece = vec![0; 1 << 16];
     let mut copied = 0;
     loop {
@@ -139,18 +134,18 @@ fn copy(entry: &mut impl Read, size: u64, out: &mut File) -> Result<(), UnpackEr
         if read == 0 {
             break;
         }
-        out.write_all(&piece[..read]).map_err(UnpackError::Disk)?;
+        out.write_all(&piece[..read]).map_err(AddError::Disk)?;
         copied += read as u64;
     }
     if copied != size {
-        return Err(UnpackError::Archive("the archive is cut short; send it again".to_owned()));
+        return Err(AddError::Archive("the archive is cut short; send it again".to_owned()));
     }
-    out.sync_all().map_err(UnpackError::Disk)
+    out.sync_all().map_err(AddError::Disk)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by value")]
-fn damaged(error: io::Error) -> UnpackError {
-    UnpackError::Archive(format!(
+fn damaged(error: io::Error) -> AddError {
+    AddError::Archive(format!(
         "the body is not a complete tar archive, plain or compressed with gzip: {error}"
     ))
 }

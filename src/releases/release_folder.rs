@@ -21,7 +21,7 @@ use atelier_engine::{
 };
 use tempfile::TempDir;
 
-use super::packed_release::{UnpackError, unpack};
+use super::packed_release::unpack;
 use crate::platform::db::StoreError;
 
 /// How the names of folders in which archives are unpacked begin. Hidden, so they are not listed. The process that
@@ -180,8 +180,8 @@ impl ReleaseFolder {
         // Without a lock only the removal of what is left over comes later.
         let _ = lock.try_lock();
         let name = unpack(&packed.file, folder.path(), packed.most).map_err(|error| match error {
-            UnpackError::Archive(reason) => AddError::Archive(shorten(&reason, folder.path())),
-            UnpackError::Disk(error) => AddError::Disk(error),
+            AddError::Archive(reason) => AddError::Archive(shorten(&reason, folder.path())),
+            error => error,
         })?;
         Ok(Unpacked { folder, _lock: lock, name })
     }

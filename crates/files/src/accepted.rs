@@ -1,9 +1,6 @@
 //! Outfits whose blanks customers filled with suggestions, as a table: only exports have it, and only training reads it.
 
-use atelier_core::{
-    domain::{FeatureWarning, Outfit, Schema, Timestamp},
-    util::calendar::moment,
-};
+use atelier_core::domain::{FeatureWarning, Outfit, Schema, Timestamp};
 
 use super::{
     Table,
@@ -38,7 +35,7 @@ impl Table for AcceptedOutfit {
 
     fn to_fields(&self, schema: &Schema) -> Fields {
         let mut fields = self.outfit.to_fields(schema);
-        fields.insert("time".to_owned(), moment(self.time.millis(), 1000, true).into());
+        fields.insert("time".to_owned(), self.time.to_string().into());
         fields
     }
 

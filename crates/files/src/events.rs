@@ -1,9 +1,6 @@
 //! Events as a table: what customers and visitors did in the shop. Other columns are ignored.
 
-use atelier_core::{
-    domain::{ArticleId, CustomerId, FeatureWarning, Schema, Timestamp, parse_price},
-    util::calendar::moment,
-};
+use atelier_core::domain::{ArticleId, CustomerId, FeatureWarning, Schema, Timestamp, parse_price};
 use serde_json::Value;
 
 use super::{
@@ -91,7 +88,7 @@ impl Table for EventRow {
             (
                 "time",
                 self.time.map(|time| {
-                    let mut time = moment(time.millis(), 1000, true);
+                    let mut time = time.to_string();
                     time.truncate(if self.is_date { "2026-11-21".len() } else { time.len() });
                     time.into()
                 }),

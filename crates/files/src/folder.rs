@@ -8,15 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use atelier_core::{
-    domain::{Article, ArticleId, Customer, Outfit, Schema, Timestamp},
-    util::calendar::moment,
-};
+use atelier_core::domain::{Article, ArticleId, Customer, Outfit, Schema, Timestamp};
 
 use super::{
     FileError, Format, LookRow, RowError, Table, Unit,
+    format::without_gz,
     orders::read_time,
-    write::{buffered, create_beside, move_into_place},
+    write::{buffered, complete, create_beside},
 };
 
 /// The schema's file name.
@@ -62,15 +60,7 @@ impl Files {
     /// If the file cannot be read, or a line is no id.
     pub fn read_retired(&self) -> Result<Vec<ArticleId>, FileError> {
         let Some(path) = &self.retired else { return Ok(Vec::new()) };
-        let text =
-            fs::read_to_string(path).map_err(|source| FileError::Open { path: path.clone(), source })?;
-        let id = |(number, line)| {
-            ArticleId::new(line).map_err(|error| FileError::Interrupted {
-                path: path.clone(),
-                error: RowError::fatal(Unit::Line, number, error.to_string()),
-            })
-        };
-        (1..).zip(text.lines()).map(id).collect()
+        read_lines(path, |line| ArticleId::new(line).map_err(|error| error.to_string()))
     }
 }
 
@@ -87,9 +77,9 @@ fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, Fil
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(open)? {
         let path = entry.map_err(open)?.path();
-        let compressed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
-        let inner = if compressed { path.with_extension("") } else { path.clone() };
-        if inner.file_stem().is_some_and(|stem| stem == table) && Format::from_input(&path).is_ok() {
+        if without_gz(&path).file_stem().is_some_and(|stem| stem == table)
+            && Format::from_input(&path).is_ok()
+        {
             found.push(path);
         }
     }
@@ -116,8 +106,7 @@ pub fn write_retired(folder: &Path, ids: &BTreeSet<ArticleId>) -> Result<(), Fil
 /// If the disk refuses.
 pub fn write_times(folder: &Path, times: &[Option<Timestamp>]) -> Result<(), FileError> {
     let times = if times.iter().any(Option::is_some) { times } else { &[] };
-    let line =
-        |time: &Option<Timestamp>| time.map_or_else(String::new, |time| moment(time.millis(), 1000, true));
+    let line = |time: &Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
     write_lines(&folder.join(TIMES), times.iter().map(line))
 }
 
@@ -130,38 +119,46 @@ pub fn read_times(folder: &Path) -> Result<Vec<Option<Timestamp>>, FileError> {
     if !path.is_file() {
         return Ok(Vec::new());
     }
-    let text = fs::read_to_string(&path).map_err(|source| FileError::Open { path: path.clone(), source })?;
-    let time = |(number, line): (u64, &str)| {
-        if line.is_empty() {
-            return Ok(None);
-        }
-        read_time(line.into()).map(Some).map_err(|reason| FileError::Interrupted {
-            path: path.clone(),
+    read_lines(&path, |line| {
+        Some(line).filter(|line| !line.is_empty()).map(|line| read_time(line.into())).transpose()
+    })
+}
+
+fn read_lines<V>(path: &Path, read: impl Fn(&str) -> Result<V, String>) -> Result<Vec<V>, FileError> {
+    let value = |(number, line)| {
+        read(line).map_err(|reason| FileError::Interrupted {
+            path: path.to_owned(),
             error: RowError::fatal(Unit::Line, number, reason),
         })
     };
-    (1..).zip(text.lines()).map(time).collect()
+    (1..).zip(read_text(path)?.lines()).map(value).collect()
+}
+
+fn read_text(path: &Path) -> Result<String, FileError> {
+    fs::read_to_string(path).map_err(|source| FileError::Open { path: path.to_owned(), source })
 }
 
 /// Writes a file of lines, or removes an earlier one if there are none.
 ///
 /// # Errors
 /// If the disk refuses.
-pub fn write_lines(path: &Path, mut lines: impl Iterator<Item = String>) -> Result<(), FileError> {
-    let mut write = || -> io::Result<()> {
-        let Some(first) = lines.next() else {
-            return match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            };
+pub fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<(), FileError> {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        return match fs::remove_file(path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(FileError::Write { path: path.to_owned(), source })
+            }
+            _ => Ok(()),
         };
+    }
+    complete(path, || {
         let mut output = buffered(create_beside(path)?);
-        for line in std::iter::once(first).chain(lines.by_ref()) {
+        for line in lines {
             writeln!(output, "{line}")?;
         }
-        move_into_place(output.into_inner()?, path)
-    };
-    write().map_err(|source| FileError::Write { path: path.to_owned(), source })
+        Ok(output.into_inner()?)
+    })
 }
 
 /// Reads the folder's schema. A folder without one has the built-in schema.
@@ -176,8 +173,6 @@ pub fn read_folder_schema(folder: &Path) -> Result<Schema, FileError> {
 /// # Errors
 /// If the file cannot be read or is invalid.
 pub fn read_schema(path: &Path) -> Result<Schema, FileError> {
-    let text =
-        fs::read_to_string(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
-    Schema::parse(&text)
+    Schema::parse(&read_text(path)?)
         .map_err(|source| FileError::Schema { path: path.to_owned(), source: Box::new(source) })
 }

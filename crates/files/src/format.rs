@@ -1,6 +1,10 @@
 //! The three file formats.
 
-use std::{fmt, path::Path, str::FromStr};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use super::FileError;
 
@@ -33,15 +37,12 @@ impl Format {
     /// # Errors
     /// If it is none of them.
     pub fn from_input(path: &Path) -> Result<Self, FileError> {
-        let compressed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
-        let inner = if compressed { path.with_extension("") } else { path.to_owned() };
-        let is_text =
-            |text: &&str| inner.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(text));
-        if ["tsv", "txt"].iter().any(is_text) {
+        let inner = without_gz(path);
+        if ["tsv", "txt"].iter().any(|text| has_extension(&inner, text)) {
             return Ok(Self::Csv);
         }
         match Self::from_path(&inner) {
-            Ok(format) if format != Self::Parquet || !compressed => Ok(format),
+            Ok(format) if format != Self::Parquet || inner == path => Ok(format),
             _ => Err(FileError::Extension { path: path.to_owned() }),
         }
     }
@@ -54,6 +55,15 @@ impl Format {
             Self::Parquet => "parquet",
         }
     }
+}
+
+/// The path of what is compressed in a file.
+pub(super) fn without_gz(path: &Path) -> PathBuf {
+    if has_extension(path, "gz") { path.with_extension("") } else { path.to_owned() }
+}
+
+fn has_extension(path: &Path, expected: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(expected))
 }
 
 impl FromStr for Format {

@@ -43,7 +43,7 @@ pub(super) fn size(value: &Value) -> usize {
 }
 
 /// Whether a text or name in it, at any depth, contains the character NUL.
-pub(super) fn contains_nul(value: &Value) -> bool {
+pub fn contains_nul(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
         Value::String(text) => text.contains('\0'),
@@ -55,7 +55,7 @@ pub(super) fn contains_nul(value: &Value) -> bool {
 }
 
 /// Gives each number in it the canonical form.
-pub(super) fn make_canonical(value: &mut Value) {
+pub fn make_canonical(value: &mut Value) {
     match value {
         Value::Number(number) => {
             if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {

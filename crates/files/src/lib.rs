@@ -118,7 +118,9 @@ pub use folder::{
     write_retired, write_times,
 };
 pub use format::Format;
-pub use json::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};
+pub use json::{
+    contains_nul, describe_type, explain_json_error, explain_utf8_error, find_repeated_name, make_canonical,
+};
 pub use json_lines::json_line;
 pub use looks::LookRow;
 pub use not_worn::NotWorn;

@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 
 use super::{
     FileError, Format, PlainColumn, parquet,
-    write::{buffered, create_beside, move_into_place},
+    write::{buffered, complete, create_beside},
 };
 
 /// Rows of a row group, which are in memory at once.
@@ -61,10 +61,9 @@ pub struct LookPiece<'a> {
 /// A row of fixed columns.
 pub trait FlatRow: Serialize + Default {
     const TABLE: &'static str;
-    const COLUMNS: &'static [&'static str];
 
-    /// A cell for each column; the same kind in every row.
-    fn cells(&self) -> impl Iterator<Item = Cell<'_>>;
+    /// The columns with the row's cells, each of the same kind in every row.
+    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)>;
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,18 +76,16 @@ pub enum Cell<'a> {
 
 impl FlatRow for SuggestionRow<'_> {
     const TABLE: &'static str = "suggestions";
-    const COLUMNS: &'static [&'static str] =
-        &["row", "customer", "slot", "rank", "article", "variant", "share"];
 
-    fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
         [
-            Cell::Long(self.row),
-            Cell::Text(self.customer),
-            Cell::Int(self.slot),
-            Cell::Int(self.rank),
-            Cell::Text(self.article),
-            Cell::Text(self.variant),
-            Cell::Double(self.share),
+            ("row", Cell::Long(self.row)),
+            ("customer", Cell::Text(self.customer)),
+            ("slot", Cell::Int(self.slot)),
+            ("rank", Cell::Int(self.rank)),
+            ("article", Cell::Text(self.article)),
+            ("variant", Cell::Text(self.variant)),
+            ("share", Cell::Double(self.share)),
         ]
         .into_iter()
     }
@@ -96,19 +93,17 @@ impl FlatRow for SuggestionRow<'_> {
 
 impl FlatRow for LookPiece<'_> {
     const TABLE: &'static str = "looks";
-    const COLUMNS: &'static [&'static str] =
-        &["article", "rank", "look", "position", "piece", "variant", "replaces", "total"];
 
-    fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
         [
-            Cell::Text(self.article),
-            Cell::Int(self.rank),
-            Cell::Text(self.look),
-            Cell::Int(self.position),
-            Cell::Text(self.piece),
-            Cell::Text(self.variant),
-            Cell::Text(self.replaces),
-            Cell::Double(self.total),
+            ("article", Cell::Text(self.article)),
+            ("rank", Cell::Int(self.rank)),
+            ("look", Cell::Text(self.look)),
+            ("position", Cell::Int(self.position)),
+            ("piece", Cell::Text(self.piece)),
+            ("variant", Cell::Text(self.variant)),
+            ("replaces", Cell::Text(self.replaces)),
+            ("total", Cell::Double(self.total)),
         ]
         .into_iter()
     }
@@ -156,15 +151,10 @@ impl RowWriter {
     /// Moves the file into place.
     pub fn finish(self) -> Result<(), FileError> {
         let Self { sink, target } = self;
-        let file = || -> io::Result<NamedTempFile> {
-            Ok(match sink {
-                Sink::JsonLines(output) => output.into_inner()?,
-                Sink::Parquet(columns) => columns.finish()?,
-            })
-        };
-        file()
-            .and_then(|file| move_into_place(file, &target))
-            .map_err(|source| FileError::Write { path: target.clone(), source })
+        complete(&target, || match sink {
+            Sink::JsonLines(output) => Ok(output.into_inner()?),
+            Sink::Parquet(columns) => columns.finish(),
+        })
     }
 }
 
@@ -184,7 +174,7 @@ impl fmt::Debug for Columns {
 impl Columns {
     fn new<Row: FlatRow>(file: NamedTempFile) -> io::Result<Self> {
         let (mut fields, mut filled) = (Vec::new(), Vec::new());
-        for (name, cell) in Row::COLUMNS.iter().zip(Row::default().cells()) {
+        for (name, cell) in Row::default().cells() {
             let column = match cell {
                 Cell::Text(_) => PlainColumn::Texts(Vec::new()),
                 Cell::Long(_) => PlainColumn::Longs(Vec::new()),
@@ -198,7 +188,7 @@ impl Columns {
     }
 
     fn push(&mut self, row: &impl FlatRow) -> io::Result<()> {
-        for (column, cell) in self.filled.iter_mut().zip(row.cells()) {
+        for (column, (_, cell)) in self.filled.iter_mut().zip(row.cells()) {
             match (column, cell) {
                 // Texts that follow each other are often the same, and share their bytes.
                 (PlainColumn::Texts(texts), Cell::Text(text)) => texts.push(match texts.last() {

@@ -80,26 +80,28 @@ impl<T: Table> Writer<T> {
     /// If the disk refuses; the existing file then remains.
     pub fn finish(self) -> Result<(), FileError> {
         let Self { sink, target, .. } = self;
-        let file = || -> io::Result<NamedTempFile> {
-            Ok(match sink {
-                Sink::JsonLines(output) | Sink::Csv(_, output) => output.into_inner()?,
-                Sink::Parquet(writer) => writer.finish()?,
-            })
-        };
-        file()
-            .and_then(|file| move_into_place(file, &target))
-            .map_err(|source| FileError::Write { path: target.clone(), source })
+        complete(&target, || match sink {
+            Sink::JsonLines(output) | Sink::Csv(_, output) => Ok(output.into_inner()?),
+            Sink::Parquet(writer) => writer.finish(),
+        })
     }
 }
 
-/// Renames a file made by [`create_beside`] to its target, once all of it is on disk.
-pub(super) fn move_into_place(file: NamedTempFile, target: &Path) -> io::Result<()> {
-    file.as_file().sync_all()?;
-    file.persist(target)?;
-    // Syncing the folder puts the new name on disk.
-    #[cfg(unix)]
-    File::open(folder(target))?.sync_all()?;
-    Ok(())
+/// Finishes a file made by [`create_beside`], and renames it to its target once all of it is on disk.
+pub(super) fn complete(
+    target: &Path,
+    finish: impl FnOnce() -> io::Result<NamedTempFile>,
+) -> Result<(), FileError> {
+    let complete = || -> io::Result<()> {
+        let file = finish()?;
+        file.as_file().sync_all()?;
+        file.persist(target)?;
+        // Syncing the folder puts the new name on disk.
+        #[cfg(unix)]
+        File::open(folder(target))?.sync_all()?;
+        Ok(())
+    };
+    complete().map_err(|source| FileError::Write { path: target.to_owned(), source })
 }
 
 pub(super) fn buffered(file: NamedTempFile) -> BufWriter<NamedTempFile> {

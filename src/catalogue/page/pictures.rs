@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::platform::http::{
     AppState, Kind, Problem,
     conditions::{Conditions, Document},
-    extract::{Path, PathParameter, Query},
+    extract::{Path, Query},
 };
 
 pub(crate) fn router() -> Router<AppState> {
@@ -55,17 +55,8 @@ struct Words {
     gender: String,
 }
 
-#[derive(Debug)]
-struct File(String);
-
-impl PathParameter for File {
-    fn parse(text: &str) -> Result<Self, String> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
 async fn picture(
-    Path(File(file)): Path<File>,
+    Path(file): Path<String>,
     Query(words): Query<Words>,
     conditions: Conditions,
 ) -> Result<Response, Problem> {

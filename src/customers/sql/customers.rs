@@ -36,7 +36,7 @@ impl Customers<'_> {
                 .bind(number(skip))
                 .fetch_all(self.store.readers()?)
                 .await?;
-        rows.into_iter().map(parse).collect()
+        rows.into_iter().map(Customer::parse).collect()
     }
 
     /// The texts of a customer, and the articles that they bought and did not send back, each in a line: the latest of them.
@@ -108,8 +108,10 @@ impl Resource for Customer {
         &self.id
     }
 
-    fn parse(columns: Self::Columns) -> Result<Self, StoreError> {
-        parse(columns)
+    fn parse((id, features): Self::Columns) -> Result<Self, StoreError> {
+        let damaged = |reason| StoreError::Damaged { table: "customers", id: id.clone(), reason };
+        let features = json::parse_features(&features).map_err(damaged)?;
+        Ok(Self { id: customer_id(id)?, features })
     }
 
     fn texts(&self, row_bytes: u32) -> Result<Vec<String>, StoreError> {
@@ -167,15 +169,6 @@ pub(crate) fn name_key(customer: &Customer) -> String {
     let numbers: Vec<String> = numbers.collect();
     let id = std::iter::once(customer.id.as_str());
     search::name_key(id.chain(words).chain(numbers.iter().map(String::as_str)))
-}
-
-pub(crate) fn parse((id, features): (String, String)) -> Result<Customer, StoreError> {
-    let features = json::parse_features(&features).map_err(|reason| StoreError::Damaged {
-        table: "customers",
-        id: id.clone(),
-        reason,
-    })?;
-    Ok(Customer { id: customer_id(id)?, features })
 }
 
 pub(crate) fn customer_id(id: String) -> Result<CustomerId, StoreError> {

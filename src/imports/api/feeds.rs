@@ -7,13 +7,18 @@ use axum::{
 };
 use utoipa_axum::routes;
 
-use super::imports::JobBody;
+use super::imports::find;
 use crate::{
-    imports::jobs::{FeedName, FeedOptions, OptionFault, StartError},
+    imports::{
+        ImportRecord,
+        jobs::{FeedName, FeedOptions, StartError},
+    },
     people::{Scope, gate::Caller},
+    platform::fault::{Fault, ServiceError},
     platform::http::{
-        AppState, Finding, Kind, Problem,
+        AppState, Kind, Problem,
         extract::{Incoming, Json, Path, PathParameter, check_media_type, parse_query, split},
+        fault::query_problem,
         routes::Routes,
         schema::BytesSchema,
         spool::spool,
@@ -45,7 +50,7 @@ impl PathParameter for FeedName {
     request_body(content = BytesSchema, content_type = "application/octet-stream", example =
         "id,type,price\na-new,hat,29.90\n"),
     responses(
-        (status = 202, description = "The import waits or runs", body = JobBody,
+        (status = 202, description = "The import waits or runs", body = ImportRecord,
             headers(("location" = String, description = "The import's path"))),
     ),
 )]
@@ -63,12 +68,11 @@ async fn send(
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let id = state.jobs().start(author, &name, &options, file).await.map_err(refuse)?;
     let location = [(header::LOCATION, format!("/imports/{}", id.0))];
-    Ok((StatusCode::ACCEPTED, location, Json(JobBody::find(&state, id).await?)).into_response())
+    Ok((StatusCode::ACCEPTED, location, Json(find(&state, id).await?)).into_response())
 }
 
-fn refuse_options(faults: Vec<OptionFault>) -> Problem {
-    let finding = |OptionFault { name, reason }| Finding::parameter(name, reason);
-    Problem::invalid(faults.into_iter().map(finding).collect())
+fn refuse_options(faults: Vec<Fault>) -> Problem {
+    query_problem(ServiceError::Faults(faults))
 }
 
 pub(crate) fn refuse(error: StartError) -> Problem {

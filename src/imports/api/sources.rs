@@ -1,6 +1,6 @@
 //! `/feeds`: stored sources, which the service fetches by itself.
 
-use atelier_core::{domain::Timestamp, util::calendar};
+use atelier_core::domain::Timestamp;
 use axum::{
     extract::State,
     http::{StatusCode, header},
@@ -10,9 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::{feeds::refuse, imports::JobBody};
+use super::{feeds::refuse, imports::find};
 use crate::{
     imports::{
+        ImportRecord,
         feeds::{Authorization, PutError, Schedule, Wanted, stored_address},
         jobs::{FeedName, FeedOptions, FeedTable, Mode},
         sql::feeds::Feed,
@@ -128,7 +129,6 @@ struct FeedBody {
 impl FeedBody {
     fn new(feed: Feed, now: Timestamp) -> Result<Self, Problem> {
         let damaged = |error| Problem::inside(Kind::Internal, error);
-        let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
         let address = stored_address(&feed.source);
         Ok(Self {
             url: address.map_or_else(|| "…".to_owned(), |address| address.to_string()),
@@ -143,9 +143,9 @@ impl FeedBody {
             options: serde_json::from_str(&feed.source.options).map_err(damaged)?,
             last_import: feed.import.map(|import| import.0),
             is_fetching: feed.is_leased(now),
-            tried_at: feed.tried_at.map(time),
-            succeeded_at: feed.succeeded_at.map(time),
-            due_at: feed.due_at.map(time),
+            tried_at: feed.tried_at.map(|at| at.to_string()),
+            succeeded_at: feed.succeeded_at.map(|at| at.to_string()),
+            due_at: feed.due_at.map(|at| at.to_string()),
             failures: feed.failures,
             failure: feed.failure,
             name: feed.name,
@@ -281,7 +281,7 @@ async fn delete(
             pattern = "^[a-z0-9][a-z0-9-]{0,63}$"),
     ),
     responses(
-        (status = 202, description = "The import waits or runs", body = JobBody,
+        (status = 202, description = "The import waits or runs", body = ImportRecord,
             headers(("location" = String, description = "The import's path"))),
         (status = 404, description = "There is no such source"),
         (status = 409, description = "Another replica has just begun to fetch it"),
@@ -296,7 +296,7 @@ async fn fetch(
         let begun = state.feeds().fetch_now(author, &name).await.map_err(refuse)?;
         let id = begun.ok_or_else(|| unknown(&name))?;
         let location = [(header::LOCATION, format!("/imports/{}", id.0))];
-        Ok((StatusCode::ACCEPTED, location, Json(JobBody::find(&state, id).await?)).into_response())
+        Ok((StatusCode::ACCEPTED, location, Json(find(&state, id).await?)).into_response())
     })
     .await
 }

@@ -35,10 +35,13 @@ use super::{
         imports::{ImportId, ImportState},
     },
 };
-use crate::platform::{
-    db::{Author, ChangeError, Expected, Put, Store, StoreError, Version},
-    fault::Fault,
-    http::AppState,
+use crate::{
+    config::{Limits, TRANSFER_BYTES},
+    platform::{
+        db::{Author, ChangeError, Expected, Put, Store, StoreError, Version},
+        fault::Fault,
+        http::AppState,
+    },
 };
 
 /// How often a replica looks for feeds that are due, and how often it renews a lease.
@@ -61,24 +64,14 @@ struct Shared {
     store: Store,
     jobs: Jobs,
     clock: Clock,
-    limits: FetchLimits,
+    limits: Limits,
+    reach: Reach,
     /// Names this process in leases.
     holder: String,
     /// As they were when this replica last looked.
     listed: Mutex<Vec<Feed>>,
     /// What holds leases.
     tasks: Mutex<JoinSet<()>>,
-}
-
-/// What is fetched at most, and from where.
-#[derive(Debug, Clone, Copy)]
-pub struct FetchLimits {
-    pub reach: Reach,
-    pub bytes: u64,
-    pub within: Duration,
-    /// The server sends this many bytes within this time.
-    pub stall_bytes: u64,
-    pub stall: Duration,
 }
 
 /// What an admin wants a source to be.
@@ -114,9 +107,9 @@ pub enum PutError {
 
 impl Feeds {
     /// `holder` is another text in each process.
-    pub fn new(store: Store, jobs: Jobs, clock: Clock, limits: FetchLimits, holder: String) -> Self {
+    pub fn new(store: Store, jobs: Jobs, clock: Clock, limits: Limits, reach: Reach, holder: String) -> Self {
         let (listed, tasks) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { store, jobs, clock, limits, holder, listed, tasks }))
+        Self(Arc::new(Shared { store, jobs, clock, limits, reach, holder, listed, tasks }))
     }
 
     pub async fn put(
@@ -134,7 +127,7 @@ impl Feeds {
         let times = wanted.schedule.as_ref().map(Schedule::read).transpose();
         let times = times.map_err(|fault| faults.push(fault)).ok();
         if let Err(wrong) = wanted.options.check() {
-            faults.extend(wrong.into_iter().map(|fault| Fault::new(fault.name, fault.reason)));
+            faults.extend(wrong);
         }
         let (Some(address), Some(times)) = (address, times.filter(|_| faults.is_empty())) else {
             return Err(PutError::Faults(faults));
@@ -154,7 +147,7 @@ impl Feeds {
     /// The address with its credentials, of which the stored ones may be meant.
     fn address(&self, wanted: &Wanted, current: Option<&FeedSource>) -> Result<Address, Fault> {
         let parse = |url: &str| {
-            Address::parse(url, self.0.limits.reach).map_err(|error| Fault::new("url", error.to_string()))
+            Address::parse(url, self.0.reach).map_err(|error| Fault::new("url", error.to_string()))
         };
         let current = current.and_then(stored_address);
         let given = match &current {
@@ -326,11 +319,11 @@ impl Feeds {
         let known = if is_recent { feed.seen } else { FeedSeen::default() };
         let validators = Validators { etag: known.etag.clone(), last_modified: known.last_modified.clone() };
         let bounds = Bounds {
-            reach: limits.reach,
-            bytes: limits.bytes,
-            deadline: Instant::now() + limits.within,
-            stall: limits.stall,
-            stall_bytes: limits.stall_bytes,
+            reach: self.0.reach,
+            bytes: limits.bulk_bytes,
+            deadline: Instant::now() + limits.stream(),
+            stall: limits.transfer(),
+            stall_bytes: TRANSFER_BYTES as u64,
         };
         let (send, fetched) = oneshot::channel();
         // A thread of its own does not delay the end of the process.

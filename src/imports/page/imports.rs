@@ -72,7 +72,7 @@ impl ImportView {
             table: options.table,
             mode: options.mode.as_str(),
             dry_run: options.dry_run,
-            by: record.person.or(record.key).unwrap_or_else(|| "the service".to_owned()),
+            by: record.started_by.unwrap_or_else(|| "the service".to_owned()),
             state: record.state,
             created: figures::moment(record.created_at),
             ended: record.ended_at.map(figures::moment),

@@ -38,13 +38,13 @@ pub struct FeedSource {
     pub schedule: Option<String>,
 }
 
-/// Says nothing of the secrets.
 impl Store {
     pub fn feeds(&self) -> Feeds<'_> {
         Feeds { store: self }
     }
 }
 
+/// Says nothing of the secrets.
 impl fmt::Debug for FeedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { options, schedule, .. } = self;

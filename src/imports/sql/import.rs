@@ -113,11 +113,6 @@ impl Store {
     pub async fn import(&self, now: Timestamp) -> Result<Import, StoreError> {
         Import::begin(self, now, PATIENCE).await
     }
-
-    /// Like [`Store::import`], but fails at once while another import runs.
-    pub async fn try_import(&self, now: Timestamp) -> Result<Import, StoreError> {
-        Import::begin(self, now, Duration::ZERO).await
-    }
 }
 
 impl Import {

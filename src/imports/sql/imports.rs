@@ -4,7 +4,11 @@
 
 use std::time::Duration;
 
-use atelier_core::{domain::Timestamp, named};
+use atelier_core::{
+    domain::Timestamp,
+    named,
+    util::json_fields::{write_optional_text, write_text},
+};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
@@ -12,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::{
     imports::jobs::{FeedOptions, JobResult},
-    platform::db::{Actor, Store, StoreError, json, record::Record},
+    platform::db::{Store, StoreError, json, record::Record},
 };
 
 /// How many ended imports of each table are kept.
@@ -29,26 +33,42 @@ pub struct Imports<'a> {
     pub(crate) store: &'a Store,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ImportId(pub i64);
 
-/// An import, or what is left of it.
-#[derive(Debug, Clone, PartialEq)]
+/// An import in the background.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Import)]
 pub struct ImportRecord {
+    /// The id of the import.
+    #[schema(value_type = i64, examples(17))]
     pub id: ImportId,
-    /// The name of the feed.
+    /// Your name for the feed.
+    #[schema(examples("shop"))]
     pub feed: String,
-    /// How the feed is read and stored.
     pub options: FeedOptions,
-    /// The name of the person, or the label of the key, that started it; neither if the service did.
-    pub person: Option<String>,
-    pub key: Option<String>,
+    /// The key's label or the person's name; null if the service started it.
+    #[schema(examples("nightly feed"))]
+    pub started_by: Option<String>,
+    /// `waiting` while another import runs, `running`, or how it ended: `done`, `unchanged` if a stored source has nothing new,
+    /// `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
+    #[serde(serialize_with = "write_text")]
+    #[schema(value_type = String, examples("done"))]
     pub state: ImportState,
+    /// When it was asked for.
+    #[serde(serialize_with = "write_text")]
+    #[schema(value_type = String, examples("2026-11-21T14:34:00Z"))]
     pub created_at: Timestamp,
+    /// When it began to run; null while it waits.
+    #[serde(serialize_with = "write_optional_text")]
+    #[schema(value_type = Option<String>, examples("2026-11-21T14:34:00Z"))]
     pub started_at: Option<Timestamp>,
+    /// When it ended; null until then.
+    #[serde(serialize_with = "write_optional_text")]
+    #[schema(value_type = Option<String>, examples("2026-11-21T14:34:20Z"))]
     pub ended_at: Option<Timestamp>,
     pub progress: Progress,
-    /// What it did, or why it failed, once it has ended.
+    /// Null until it has ended.
     pub result: Option<JobResult>,
 }
 
@@ -95,12 +115,6 @@ impl Store {
     }
 }
 
-impl ImportState {
-    pub fn has_ended(self) -> bool {
-        !matches!(self, Self::Waiting | Self::Running)
-    }
-}
-
 impl Imports<'_> {
     /// Adds one that waits. The store's author has started it.
     pub async fn add(
@@ -111,11 +125,7 @@ impl Imports<'_> {
         total: u64,
         now: Timestamp,
     ) -> Result<ImportId, StoreError> {
-        let (person, key) = match self.store.author.actor {
-            Actor::Person(id) => (Some(id.0), None),
-            Actor::Key(id) => (None, Some(id.0)),
-            Actor::Service | Actor::Visitor => (None, None),
-        };
+        let (person, key) = self.store.author.actor.ids();
         let mut transaction = self.store.write().await?;
         let id = sqlx::query_scalar(
             "insert into imports (feed, table_name, options, person_id, key_id, state, created_at, seen_at, total)
@@ -231,8 +241,8 @@ impl Imports<'_> {
 
     async fn select(self, which: &str, number: i64) -> Result<Vec<ImportRecord>, StoreError> {
         let sql = format!(
-            "select imports.*, (select people.name from people where people.id = person_id) as person,
-                (select api_keys.label from api_keys where api_keys.id = key_id) as key_label
+            "select imports.*, coalesce((select people.name from people where people.id = person_id),
+                (select api_keys.label from api_keys where api_keys.id = key_id)) as started_by
              from imports {which}"
         );
         Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(number).fetch_all(self.store.readers()?).await?)
@@ -257,8 +267,7 @@ impl FromRow<'_, AnyRow> for ImportRecord {
             id: ImportId(id),
             feed: row.get("feed")?,
             options: row.parse("options", serde_json::from_str)?,
-            person: row.get("person")?,
-            key: row.get("key_label")?,
+            started_by: row.get("started_by")?,
             state: row.parse("state", |state: &str| state.parse())?,
             created_at: row.time("created_at")?,
             started_at: row.optional_time("started_at")?,

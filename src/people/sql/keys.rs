@@ -41,13 +41,13 @@ pub struct Publishable {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(pub String);
 
-/// Not derived, because the secret must reach no log.
 impl Store {
     pub fn api_keys(&self) -> ApiKeys<'_> {
         ApiKeys { store: self }
     }
 }
 
+/// Not derived, because the secret must reach no log.
 impl fmt::Debug for SigningSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningSecret").finish_non_exhaustive()

@@ -57,6 +57,17 @@ pub enum Actor {
     Visitor,
 }
 
+impl Actor {
+    /// The id of the person, and that of the key.
+    pub(crate) fn ids(self) -> (Option<i64>, Option<i64>) {
+        match self {
+            Self::Person(id) => (Some(id.0), None),
+            Self::Key(id) => (None, Some(id.0)),
+            Self::Service | Self::Visitor => (None, None),
+        }
+    }
+}
+
 /// Who makes a change, and the address that their request came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Author {
@@ -98,11 +109,7 @@ impl<'a> Entry<'a> {
         author: Author,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let (person, key) = match author.actor {
-            Actor::Person(id) => (Some(id.0), None),
-            Actor::Key(id) => (None, Some(id.0)),
-            Actor::Service | Actor::Visitor => (None, None),
-        };
+        let (person, key) = author.actor.ids();
         sqlx::query(
             "insert into audit_log (at, person_id, key_id, action, subject, customer_id, details, peer)
              values ($1, $2, $3, $4, $5, $6, $7, $8)",

@@ -1,6 +1,6 @@
 //! The shop's rules, looks and experiments, each as JSON whose meaning the service knows.
 
-use std::{borrow::Borrow, marker::PhantomData};
+use std::{borrow::Borrow, marker::PhantomData, str::FromStr};
 
 use atelier_core::domain::{ExperimentName, IdError, LookName, RuleName, Timestamp};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::{
 const TURN: i64 = 0x6578_7065;
 
 /// The name of a document, which says what kind of document it is.
-pub trait DocumentName: Borrow<str> + Clone + Send + Sync + Unpin + 'static {
+pub trait DocumentName: FromStr<Err = IdError> + Borrow<str> + Clone + Send + Sync + Unpin + 'static {
     /// Begins the actions of entries in the audit log.
     const KIND: &'static str;
     const TABLE: &'static str;
@@ -27,8 +27,6 @@ pub trait DocumentName: Borrow<str> + Clone + Send + Sync + Unpin + 'static {
     const REVISION: &'static str;
     /// Whether a change depends on the other documents, so that one changes at a time.
     const TAKES_TURNS: bool = false;
-
-    fn parse(name: String) -> Result<Self, IdError>;
 }
 
 impl DocumentName for RuleName {
@@ -38,10 +36,6 @@ impl DocumentName for RuleName {
     // Each is looked at with every request.
     const MOST: usize = 1000;
     const REVISION: &'static str = revisions::SETTINGS;
-
-    fn parse(name: String) -> Result<Self, IdError> {
-        Self::new(name)
-    }
 }
 
 impl DocumentName for LookName {
@@ -50,10 +44,6 @@ impl DocumentName for LookName {
     const WHAT: &'static str = "the look";
     const MOST: usize = 10_000;
     const REVISION: &'static str = revisions::LOOKS;
-
-    fn parse(name: String) -> Result<Self, IdError> {
-        Self::new(name)
-    }
 }
 
 impl DocumentName for ExperimentName {
@@ -63,10 +53,6 @@ impl DocumentName for ExperimentName {
     const MOST: usize = 1000;
     const REVISION: &'static str = revisions::SETTINGS;
     const TAKES_TURNS: bool = true;
-
-    fn parse(name: String) -> Result<Self, IdError> {
-        Self::new(name)
-    }
 }
 
 /// A document to store, and what else changes with it.
@@ -337,7 +323,7 @@ impl<Name: DocumentName> FromRow<'_, AnyRow> for Stored<Named<Name>> {
         let body: String = record.get("body")?;
         let version = Version::new(created_at, revision, &[&name, &body]);
         let value = Named {
-            name: record.parse("name", Name::parse)?,
+            name: record.parse("name", Name::from_str)?,
             body: record.parse("body", |body: String| json::parse(&body))?,
             revision,
         };

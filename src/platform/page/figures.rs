@@ -1,6 +1,9 @@
 //! Numbers and times in the pages' notation, and files of numbers.
 
-use atelier_core::{domain::Timestamp, util::calendar};
+use atelier_core::{
+    domain::Timestamp,
+    util::{calendar, notation::group_digits},
+};
 use axum::{
     http::header,
     response::{IntoResponse, Response},
@@ -54,15 +57,7 @@ pub(crate) fn moment(at: Timestamp) -> String {
 
 /// `546,432`
 pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut written = String::new();
-    for (index, digit) in digits.char_indices() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            written.push(',');
-        }
-        written.push(digit);
-    }
-    written
+    group_digits(&number.to_string(), ",")
 }
 
 /// A count that is stored as a float.

@@ -25,41 +25,29 @@ impl Page {
         Self::Access,
     ];
 
-    pub(crate) fn path(self) -> &'static str {
+    /// Its path, its title, and the lowest role that may see it.
+    fn about(self) -> (&'static str, &'static str, Role) {
         match self {
-            Self::Studio => "/studio",
-            Self::SideBySide => "/side-by-side",
-            Self::Evaluation => "/evaluation",
-            Self::Operations => "/operations",
-            Self::Merchandising => "/merchandising",
-            Self::Access => "/access",
+            Self::Studio => ("/studio", "Studio", Role::Stylist),
+            Self::SideBySide => ("/side-by-side", "Side by side", Role::Analyst),
+            Self::Evaluation => ("/evaluation", "Evaluation", Role::Analyst),
+            Self::Operations => ("/operations", "Operations", Role::Analyst),
+            Self::Merchandising => ("/merchandising", "Merchandising", Role::Merchandiser),
+            Self::Access => ("/access", "Access", Role::Admin),
         }
     }
 
+    pub(crate) fn path(self) -> &'static str {
+        self.about().0
+    }
+
     pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Studio => "Studio",
-            Self::SideBySide => "Side by side",
-            Self::Evaluation => "Evaluation",
-            Self::Operations => "Operations",
-            Self::Merchandising => "Merchandising",
-            Self::Access => "Access",
-        }
+        self.about().1
     }
 
     /// Whether this is the current page.
     pub(crate) fn is_shown(self, shell: &Shell) -> bool {
         shell.page == Some(self)
-    }
-
-    /// The lowest role that may see the page.
-    fn role(self) -> Role {
-        match self {
-            Self::Studio => Role::Stylist,
-            Self::SideBySide | Self::Evaluation | Self::Operations => Role::Analyst,
-            Self::Merchandising => Role::Merchandiser,
-            Self::Access => Role::Admin,
-        }
     }
 }
 
@@ -116,7 +104,7 @@ impl Shell {
     /// The pages that the signed-in person may see.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Page> {
         let role = self.signed_in.as_ref().map(|signed_in| signed_in.role);
-        Page::ALL.into_iter().filter(move |page| role.is_some_and(|role| role >= page.role()))
+        Page::ALL.into_iter().filter(move |page| role.is_some_and(|role| role >= page.about().2))
     }
 
     /// Whether the signed-in person may see a page.

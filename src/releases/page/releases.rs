@@ -1,5 +1,7 @@
 //! `/operations/releases`: the releases, and the changes when another one is activated.
 
+use std::sync::Arc;
+
 use askama::Template;
 use atelier_core::domain::{Method, list_methods};
 use atelier_engine::release::Manifest;
@@ -40,7 +42,7 @@ struct ReleasesPage {
     tab: Tab,
     /// The live release, or an empty text.
     live: String,
-    releases: Vec<ReleaseView>,
+    releases: Vec<Listed>,
     history: Vec<Activation>,
 }
 
@@ -59,67 +61,35 @@ const HISTORY: usize = 20;
 /// Entries of the audit log that are read at once.
 const READ: u32 = 100;
 
-/// A release as its manifest describes it.
-struct ReleaseView {
-    name: String,
-    active: bool,
-    /// An error says why it cannot be served.
-    manifest: Result<ManifestView, String>,
+impl Listed {
     /// Why loading failed the last time, if its files are still the same.
-    failed: Option<String>,
-}
-
-impl ReleaseView {
-    fn new(listed: Listed, active: bool) -> Self {
-        Self {
-            name: listed.name,
-            active,
-            manifest: listed.manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|e| e.to_string()),
-            failed: listed.tried.and_then(Result::err),
-        }
+    fn failed(&self) -> Option<&String> {
+        self.tried.as_ref()?.as_ref().err()
     }
 }
 
-struct ManifestView {
-    created: String,
-    data: String,
-    default_method: Method,
-    methods: Vec<Method>,
+fn created(manifest: &Manifest) -> String {
+    manifest.created.replace('T', " ").trim_end_matches('Z').to_owned()
 }
 
-impl ManifestView {
-    fn new(manifest: &Manifest) -> Self {
-        Self {
-            created: manifest.created.replace('T', " ").trim_end_matches('Z').to_owned(),
-            data: manifest.data.name.clone(),
-            default_method: manifest.default_method,
-            methods: manifest.methods.iter().map(|entry| entry.method).collect(),
-        }
-    }
-
-    fn methods(&self) -> String {
-        list_methods(&self.methods)
-    }
+fn methods(manifest: &Manifest) -> String {
+    list_methods(manifest.methods.iter().map(|entry| entry.method))
 }
 
 pub(crate) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    let active = state.releases().current().map(|live| live.name().to_owned());
-    let view = |listed: Listed| {
-        let active = active.as_ref() == Some(&listed.name);
-        ReleaseView::new(listed, active)
-    };
-    let releases: Vec<ReleaseView> = listed(&state).await?.into_iter().map(view).collect();
-    let history = history(&state, &releases).await?;
-    let (shell, live) = (visitor.shell(Page::Operations), active.unwrap_or_default());
+    let live = state.releases().current().map(|live| live.name().to_owned()).unwrap_or_default();
+    let releases = listed(&state).await?;
+    let history = history(&state, &releases, &live).await?;
+    let shell = visitor.shell(Page::Operations);
     let page = ReleasesPage { shell, tab: Tab::Releases, live, releases, history };
     Ok(Html(page.render()?))
 }
 
 /// The last activations, newest first. Reloads are left out.
-async fn history(state: &AppState, releases: &[ReleaseView]) -> Result<Vec<Activation>, Problem> {
+async fn history(state: &AppState, releases: &[Listed], live: &str) -> Result<Vec<Activation>, Problem> {
     let filter = AuditFilter { action: "release.activate".into(), actor: None };
     let mut activations: Vec<AuditEntry> = Vec::new();
     let mut before = None;
@@ -138,7 +108,7 @@ async fn history(state: &AppState, releases: &[ReleaseView]) -> Result<Vec<Activ
     let view = |entry: AuditEntry| {
         let before = before_of(&entry).map(str::to_owned);
         let can_go_back = |name: &String| {
-            releases.iter().any(|one| one.name == *name && !one.active && one.manifest.is_ok())
+            name != live && releases.iter().any(|one| one.name == *name && one.manifest.is_ok())
         };
         Activation {
             at: figures::moment(entry.at),
@@ -161,15 +131,21 @@ fn before_of(activation: &AuditEntry) -> Option<&str> {
 struct ReleasePage {
     shell: Shell,
     tab: Tab,
-    release: ReleaseView,
+    release: Listed,
     /// The live release.
-    before: Option<(String, ManifestView)>,
+    before: Option<Arc<LiveRelease>>,
     /// Other differences, in sentences.
     changes: Vec<String>,
     /// Why activating failed, if it was tried.
     refused: Option<String>,
     /// Whether the release has too few of the catalogue's articles, so that activating it must be confirmed again.
     force: bool,
+}
+
+impl ReleasePage {
+    fn is_live(&self) -> bool {
+        self.before.as_ref().is_some_and(|live| live.name() == self.release.name)
+    }
 }
 
 /// Shows what changes when the release is activated.
@@ -192,20 +168,17 @@ async fn release_page(
     refused: Option<String>,
 ) -> Result<ReleasePage, Problem> {
     let found = listed(state).await?.into_iter().find(|listed| listed.name == name);
-    let Some(listed) = found else {
+    let Some(release) = found else {
         return Err(Problem::new(
             Kind::NotFound,
             format!("there is no release {name:?} in the models folder"),
         ));
     };
-    let live = state.releases().current();
-    let changes = match (&live, &listed.manifest) {
+    let before = state.releases().current();
+    let changes = match (&before, &release.manifest) {
         (Some(live), Ok(manifest)) => changes(live, manifest),
         _ => Vec::new(),
     };
-    let before =
-        live.map(|live| (live.name().to_owned(), ManifestView::new(live.serving.release().manifest())));
-    let release = ReleaseView::new(listed, before.as_ref().is_some_and(|(active, _)| *active == name));
     let shell = visitor.shell(Page::Operations);
     Ok(ReleasePage { shell, tab: Tab::Releases, release, before, changes, refused, force: false })
 }

@@ -58,7 +58,7 @@ impl Edit {
 
     /// The name, and the document that was read, or all that is wrong with both.
     pub(super) fn named<D: Document>(&self, read: Result<D, Wrong>) -> Result<(D::Name, D), Wrong> {
-        match (D::Name::parse(self.name.clone()), read) {
+        match (self.name.parse::<D::Name>(), read) {
             (Ok(name), Ok(document)) => Ok((name, document)),
             (name, document) => {
                 let name = name.err().map(|error| ("name".to_owned(), error.to_string()));
@@ -88,7 +88,7 @@ impl Problems {
 }
 
 pub(crate) fn parse_name<Name: DocumentName>(name: &str) -> Result<Name, Problem> {
-    Name::parse(name.to_owned()).map_err(|_| gone(Name::KIND, name))
+    name.parse().map_err(|_| gone(Name::KIND, name))
 }
 
 pub(crate) fn parse<D: Document>(body: Value) -> Result<D, Problem> {

@@ -1,6 +1,11 @@
 //! Moments, as the database stores them.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use crate::util::calendar;
 
 /// Whole milliseconds since 1970, as columns hold them: chrono's time would check its range at every read. Callers of the
 /// store pass the time: it has no clock.
@@ -14,6 +19,13 @@ impl Timestamp {
 
     pub const fn millis(self) -> i64 {
         self.0
+    }
+}
+
+/// As answers and files have it: RFC 3339, in UTC.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&calendar::moment(self.0, 1000, true))
     }
 }
 

@@ -1,9 +1,10 @@
-//! Readers for fields of JSON bodies, where serde and JSON Schema disagree about objects and integers.
+//! Readers for fields of JSON bodies, where serde and JSON Schema disagree about objects and integers, and writers of values as their
+//! texts.
 
 use std::{fmt, marker::PhantomData};
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serializer,
     de::{Error, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
 };
 
@@ -52,6 +53,22 @@ where
     T: TryFrom<u64>,
 {
     Option::<Whole<T>>::deserialize(deserializer).map(|whole| whole.map(|whole| whole.0))
+}
+
+/// Writes a value as its text.
+pub fn write_text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// Writes a value as its text, or null.
+pub fn write_optional_text<S: Serializer>(
+    value: &Option<impl fmt::Display>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
 }
 
 struct Object<T>(T);

@@ -72,22 +72,16 @@ pub(super) fn find_columns<T: Table>(
     let mut walk = Walk { leaves: Vec::new(), refused: Vec::new(), columns: 0, path: Vec::new() };
     let mut names = Vec::new();
     for field in root.get_fields() {
-        let before = (walk.leaves.len(), walk.refused.len());
-        walk.step(field, 0);
         let name = dialect.rename::<T>(field.name()).filter(|_| !field.name().starts_with(PANDAS_INDEX));
         let Some(name) = name else {
-            walk.leaves.truncate(before.0);
-            walk.refused.truncate(before.1);
+            walk.columns += count_columns(field);
             continue;
         };
+        walk.step(field, name, 0);
         if T::FEATURES && name == "features" && !field.is_primitive() {
             names.extend(field.get_fields().iter().map(|inner| format!("features.{}", inner.name())));
         } else {
             names.push(name.to_owned());
-        }
-        let paths = walk.leaves[before.0..].iter_mut().map(|found| &mut found.path);
-        for path in paths.chain(walk.refused[before.1..].iter_mut().map(|refused| &mut refused.path)) {
-            name.clone_into(&mut path[0]);
         }
     }
     let mut leaves = Vec::new();
@@ -187,8 +181,8 @@ impl Refused {
 
 impl Walk {
     /// `level` is the definition level of the parent.
-    fn step(&mut self, field: &Type, level: i16) {
-        self.path.push(field.name().to_owned());
+    fn step(&mut self, field: &Type, name: &str, level: i16) {
+        self.path.push(name.to_owned());
         let before = self.columns;
         if let Err(found) = self.read(field, level) {
             self.refused.push(Refused { path: self.path.clone(), found });
@@ -213,7 +207,7 @@ impl Walk {
             Err("a map".into())
         } else {
             for inner in field.get_fields() {
-                self.step(inner, level);
+                self.step(inner, inner.name(), level);
             }
             Ok(())
         }

@@ -1,6 +1,7 @@
 //! The parameter of a path, such as the id in `/customers/{id}`.
 
-use atelier_core::domain::{ArticleId, CustomerId, ExperimentName, LookName, RuleName};
+use std::{fmt::Display, str::FromStr};
+
 use atelier_engine::release::check_name;
 use axum::{
     extract::{FromRequestParts, MatchedPath, RawPathParams},
@@ -21,39 +22,9 @@ pub(crate) trait PathParameter: Sized {
     fn parse(text: &str) -> Result<Self, String>;
 }
 
-impl PathParameter for String {
+impl<T: FromStr<Err: Display>> PathParameter for T {
     fn parse(text: &str) -> Result<Self, String> {
-        Ok(text.to_owned())
-    }
-}
-
-impl PathParameter for ArticleId {
-    fn parse(text: &str) -> Result<Self, String> {
-        Self::new(text).map_err(|error| error.to_string())
-    }
-}
-
-impl PathParameter for CustomerId {
-    fn parse(text: &str) -> Result<Self, String> {
-        Self::new(text).map_err(|error| error.to_string())
-    }
-}
-
-impl PathParameter for RuleName {
-    fn parse(text: &str) -> Result<Self, String> {
-        Self::new(text).map_err(|error| error.to_string())
-    }
-}
-
-impl PathParameter for ExperimentName {
-    fn parse(text: &str) -> Result<Self, String> {
-        Self::new(text).map_err(|error| error.to_string())
-    }
-}
-
-impl PathParameter for LookName {
-    fn parse(text: &str) -> Result<Self, String> {
-        Self::new(text).map_err(|error| error.to_string())
+        text.parse().map_err(|error: T::Err| error.to_string())
     }
 }
 
