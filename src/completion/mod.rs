@@ -381,7 +381,9 @@ pub fn unranked(
     served: Served<'_>,
     request: &Request,
 ) -> Result<(Vec<Arc<PackedArticle>>, usize), CompletionError> {
-    let choosable = prepare::choosable(served, request)?;
+    let Offered { blanks, .. } = Offered::new(served, request)?;
+    let choosable = blanks.into_iter().next().map(|blank| blank.admissible);
+    let choosable = choosable.ok_or_else(|| CompletionError::Faults(Vec::new()))?;
     let mut unknown = Mask::clone(&choosable);
     unknown.subtract(prepare::known(served, request.method));
     let articles = unknown.iter().filter_map(|position| served.catalogue.article(position)).cloned();
@@ -398,7 +400,7 @@ fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
         // Counting ranks looks at every article, so it is done only if an article is named.
         ranks: !named.is_empty(),
         steering: prepared.steer.as_ref().and_then(|steer| steer.steering.clone()),
-        ..prepared.question(blank)
+        ..prepared.question(prepared.slots.clone(), blank.position)
     };
     prepared.blanks.iter().map(question).collect()
 }

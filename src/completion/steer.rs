@@ -15,7 +15,7 @@ use super::{
     prepare::{Draft, Slots},
     reading::Reading,
 };
-use crate::completion::rules::{Compiled, Effect, Rule, Rules, Situation, meets};
+use crate::completion::rules::{Compiled, Effect, Rules, Situation, meets};
 
 /// The rules that concern a request.
 #[derive(Debug)]
@@ -240,9 +240,8 @@ struct Plan {
 
 impl Plan {
     fn new(rules: &Arc<Rules>, matching: Vec<usize>, offsets: Arc<Offsets>, request: &Request) -> Self {
-        let rank = |rule: &Rule| if rule.effect == Effect::Pair { Some(1) } else { rule.rank };
         let numbers = || matching.iter().map(|number| (*number, &rules.get(*number).rule));
-        let pins = numbers().filter_map(|(number, rule)| Some((rank(rule)?, number)));
+        let pins = numbers().filter_map(|(number, rule)| Some((rule.place()?, number)));
         let quotas = numbers().filter_map(|(number, rule)| Some((rule.least?, number)));
         Self {
             pins: pins.filter(|(rank, _)| *rank <= request.k).collect(),

@@ -299,19 +299,13 @@ impl Draft {
             });
         }
         let experiment = Experiment {
-            name: None,
             arms,
             metric: self.metric,
             effect: effect / 100.0,
             note: Some(self.note.clone()),
-            state: State::Draft,
             share: 100,
-            winner: None,
-            started_at: None,
-            ended_at: None,
-            ended_because: None,
             stop_if: self.limits()?,
-            parts: Vec::new(),
+            ..Experiment::default()
         };
         Ok((name, experiment))
     }

@@ -3,7 +3,9 @@
 
 use atelier_core::domain::CustomerId;
 use futures_util::Stream;
+use serde::Serialize;
 use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow};
+use utoipa::ToSchema;
 
 use crate::{
     outcomes::ArmCounts,
@@ -30,12 +32,17 @@ pub struct ArmSums {
     pub products: [(f64, f64); 4],
 }
 
-/// A customer in an arm.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A customer's part in an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = CustomerArm)]
 pub struct ArmCustomer {
-    /// Identifies the customer in files, instead of the id.
+    // Identifies the customer in files, instead of the id.
+    #[serde(skip)]
     pub number: i64,
+    /// The experiment and its arm.
+    #[schema(examples("autumn/new"))]
     pub arm: String,
+    #[serde(flatten)]
     pub counts: ArmCounts,
 }
 

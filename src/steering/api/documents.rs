@@ -244,9 +244,9 @@ async fn put<D: ApiDocument>(
     Path(name): Path<D::Name>,
     Query(query): Query<D::Query>,
     Conditions(expected): Conditions,
-    Json(body): Json<D>,
+    Json(mut body): Json<D>,
 ) -> Result<Response, Problem> {
-    check_id("/name", body.name(), &name)?;
+    check_id("/name", body.name().as_deref(), &name)?;
     edit((state, author), name, expected, query, move |_| Ok(body.clone())).await
 }
 
@@ -263,8 +263,8 @@ async fn patch<D: ApiDocument>(
     let make = move |stored: Option<Value>| {
         let mut body = stored.ok_or(ChangeError::Missing)?;
         merge(&mut body, Value::Object(patch.clone()));
-        let document: D = from_value(body)?;
-        check_id("/name", document.name(), &own)?;
+        let mut document: D = from_value(body)?;
+        check_id("/name", document.name().as_deref(), &own)?;
         Ok(document)
     };
     edit((state, author), name, expected, query, make).await
