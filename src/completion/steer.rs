@@ -7,13 +7,14 @@ use std::{collections::HashSet, sync::Arc};
 
 use atelier_core::domain::{Mask, Method, RuleDigest, RuleName, Timestamp};
 use atelier_engine::inference::{Candidate, Offsets, Shown, Steering};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     Request, Suggestion, Warning,
     prepare::{Draft, Slots},
     reading::Reading,
+    write_text,
 };
 use crate::completion::rules::{Compiled, Effect, Rules, Situation, meets};
 
@@ -31,16 +32,12 @@ pub(super) struct Steer {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct MovedBy {
     /// The name of the rule.
-    #[serde(serialize_with = "write_name")]
+    #[serde(serialize_with = "write_text")]
     #[schema(value_type = String, examples("new-season"))]
     pub name: RuleName,
     pub effect: Effect,
     /// Its rank by the model alone, among the articles that the filters admit.
     pub rank_before: usize,
-}
-
-fn write_name<S: Serializer>(name: &RuleName, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(name.as_str())
 }
 
 /// A request to which the shop's rules apply.

@@ -825,10 +825,6 @@ impl Figures {
         for arm in &experiment.arms {
             arms.push(store.experiment_counts().sums(&Experiment::label(name, arm)).await?);
         }
-        Ok(Self::new(experiment, arms, now))
-    }
-
-    fn new(experiment: &Experiment, arms: Vec<ArmSums>, now: Timestamp) -> Self {
         let days = experiment.days(now);
         let customers = |arm: &ArmSums| arm.customers.unsigned_abs();
         let counts: Vec<(u64, u32)> =
@@ -853,7 +849,7 @@ impl Figures {
             }
         }
         let decision = decide(experiment, &differences, split);
-        Self { days, split, arms, differences, decision }
+        Ok(Self { days, split, arms, differences, decision })
     }
 }
 

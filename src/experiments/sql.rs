@@ -91,14 +91,8 @@ impl ExperimentCounts<'_> {
             "select * from experiment_customers where arm = $1 and seq > $2 order by seq limit $3";
         let arm = arm.to_owned();
         let query = move |after: i64| sqlx::query(SQL).bind(arm.clone()).bind(after).bind(i64::from(PART));
-        pages::stream(
-            self.store,
-            0,
-            PART,
-            query,
-            |row| row.try_get("seq"),
-            |row| Ok(ArmCustomer::from_row(row)?),
-        )
+        let seq = |row: &AnyRow| row.try_get("seq");
+        pages::stream(self.store, 0, PART, query, seq, |row| Ok(ArmCustomer::from_row(row)?))
     }
 
     /// The arms that a customer is in.

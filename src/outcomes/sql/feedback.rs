@@ -18,7 +18,7 @@ use super::{
     ledger::{add_to_counts, take_turns, write_rules},
 };
 use crate::{
-    completion::tickets::CountedRules,
+    completion::{tickets::CountedRules, write_text},
     customers::customer_id,
     outcomes::{
         FeedbackKind,
@@ -442,10 +442,6 @@ pub(crate) fn check_texts(event: &FeedbackEvent) -> Result<(), StoreError> {
         text.map(|text| short_line(what, text)).transpose()?;
     }
     Ok(())
-}
-
-fn write_text<S: Serializer>(text: &impl ToString, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&text.to_string())
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
