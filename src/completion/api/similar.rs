@@ -97,7 +97,7 @@ async fn similar(
     let (route, shown, wanted) = question(&state, &reader, &id, query).await?;
     let is_for_all = route.customer.is_none() && is_known(&route.live, wanted.store.as_deref());
     let key = is_for_all.then(|| format!("similar {} {wanted:?}", shown.is_public()));
-    let make = document(find(&state, &route, wanted, &shown));
+    let make = answer(&state, &route, wanted, &shown);
     state.answers().answer(&route.live, key, state.now(), &conditions, make).await
 }
 
@@ -127,11 +127,8 @@ pub(crate) async fn find_fresh(
     find(state, &route, wanted, &shown).await.map(|(body, _)| body)
 }
 
-/// An answer that may be kept; its text differs where its version is the same.
-pub(crate) async fn document<Body: Serialize>(
-    found: impl Future<Output = Result<(Body, Version), Problem>>,
-) -> Result<Document, Problem> {
-    let (body, version) = found.await?;
+async fn answer(state: &AppState, route: &Route, wanted: Wanted, shown: &Shown) -> Result<Document, Problem> {
+    let (body, version) = find(state, route, wanted, shown).await?;
     Ok(Document::of_version("application/json", to_json(&body)?, version))
 }
 

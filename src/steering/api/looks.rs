@@ -16,7 +16,7 @@ use crate::{
         Variants, Warning,
         api::{
             complete::{ReasonBody, Shown, VariantBody},
-            similar::{document, find_article, is_known, to_json},
+            similar::{find_article, is_known, to_json},
         },
     },
     people::{Scope, gate::Reader, visitors::query_customer},
@@ -24,7 +24,7 @@ use crate::{
         db::Version,
         http::{
             AppState, Finding, Problem,
-            conditions::{Conditions, ReadHeaders},
+            conditions::{Conditions, Document, ReadHeaders},
             extract::{Json, Path, Query},
             fault,
             paging::{self, Page},
@@ -234,7 +234,7 @@ async fn complete(
         && wanted.most_total.is_none()
         && is_known(&route.live, wanted.store.as_deref());
     let key = is_for_all.then(|| format!("looks {} {wanted:?}", shown.is_public()));
-    let make = document(find(&state, &route, &wanted, &shown));
+    let make = answer(&state, &route, &wanted, &shown);
     state.answers().answer(&route.live, key, state.now(), &conditions, make).await
 }
 
@@ -263,6 +263,16 @@ pub(crate) async fn find_fresh(
 ) -> Result<LooksBody, Problem> {
     let (route, shown, wanted) = question(state, &Reader::Program, id, query).await?;
     find(state, &route, &wanted, &shown).await.map(|(body, _)| body)
+}
+
+async fn answer(
+    state: &AppState,
+    route: &Route,
+    wanted: &Wanted,
+    shown: &Shown,
+) -> Result<Document, Problem> {
+    let (body, version) = find(state, route, wanted, shown).await?;
+    Ok(Document::of_version("application/json", to_json(&body)?, version))
 }
 
 async fn find(
