@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    Blank, Cost, Request, Stored, Variants, Warning,
+    Blank, Completion, Cost, Request, Stored, Warning,
     asking::{Times, stored_features},
     complete, overlap, rank_biased_overlap,
 };
@@ -38,11 +38,14 @@ pub struct Comparison {
 pub struct Column {
     pub method: Method,
     pub customer: Option<CustomerId>,
-    pub blank: Blank,
-    pub variants: Variants,
-    pub personas: Option<Vec<f32>>,
-    pub steps: Option<f32>,
-    pub warnings: Vec<Warning>,
+    /// Of one blank.
+    pub completion: Completion,
+}
+
+impl Column {
+    pub fn blank(&self) -> &Blank {
+        &self.completion.blanks[0]
+    }
 }
 
 /// How alike two columns are.
@@ -123,36 +126,25 @@ pub async fn compare(
         &(Option<CustomerId>, Option<Arc<Stored>>, _),
     )| {
         let request = Request { stored: stored.clone(), method, ..request.clone() };
-        let completion = complete(live.served(), &request, times.deadline).await?;
-        let mut warnings = completion.warnings;
-        warnings.extend(Option::<Warning>::clone(stale));
-        let column = Column {
-            method,
-            customer: customer.clone(),
-            variants: completion.variants,
-            blank: completion.blanks.into_iter().next().expect("there is a blank; this is a bug"),
-            personas: completion.personas,
-            steps: completion.steps,
-            warnings,
-        };
-        Ok::<_, ServiceError>((column, completion.cost))
+        let mut completion = complete(live.served(), &request, times.deadline).await?;
+        completion.warnings.extend(Option::<Warning>::clone(stale));
+        Ok::<_, ServiceError>(Column { method, customer: customer.clone(), completion })
     };
-    let answered = try_join_all(each.map(ask)).await?;
+    let columns = try_join_all(each.map(ask)).await?;
     let mut cost = Cost::default();
-    for (_, column) in &answered {
+    for column in columns.iter().map(|column| column.completion.cost) {
         cost.queued = cost.queued.max(column.queued);
         cost.inferred = cost.inferred.max(column.inferred);
         cost.questions += column.questions;
         cost.batch = cost.batch.max(column.batch);
     }
-    let columns: Vec<Column> = answered.into_iter().map(|(column, _)| column).collect();
     Ok(Comparison { pairs: pairs(&columns), columns, cost })
 }
 
 fn pairs(columns: &[Column]) -> Vec<Pair> {
     let rankings: Vec<Vec<u32>> = columns
         .iter()
-        .map(|column| column.blank.suggestions.iter().map(|suggestion| suggestion.index).collect())
+        .map(|column| column.blank().suggestions.iter().map(|suggestion| suggestion.index).collect())
         .collect();
     let pair = |[one, other]: [usize; 2]| Pair {
         columns: [one, other],

@@ -153,7 +153,8 @@ fn question(
     let offsets = concern.map(|concern| &concern.offsets).filter(|offsets| !offsets.is_empty());
     let steering = offsets
         .map(|offsets| Arc::new(Steering { offsets: Arc::clone(offsets), wanted: Vec::new(), shown: None }));
-    Question { slots, admissible: Some(Arc::new(admissible)), k, steering, ..prepared.question(blank) }
+    let admissible = Some(Arc::new(admissible));
+    Question { admissible, k, steering, ..prepared.question(slots, blank.position) }
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ pub mod tickets;
 
 use std::{
     collections::{BTreeMap, HashMap},
+    fmt,
     sync::Arc,
     time::Instant,
 };
@@ -40,7 +41,7 @@ use atelier_engine::{
     inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
     packed_article::PackedArticle,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use self::{conversation::Conversation, prepare::Prepared};
@@ -341,6 +342,11 @@ impl LiveRelease {
     }
 }
 
+/// Writes the text of an id or a word.
+pub(crate) fn write_text<S: Serializer>(text: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(text)
+}
+
 /// Completes an outfit.
 pub async fn complete(
     served: Served<'_>,
@@ -381,7 +387,9 @@ pub fn unranked(
     served: Served<'_>,
     request: &Request,
 ) -> Result<(Vec<Arc<PackedArticle>>, usize), CompletionError> {
-    let choosable = prepare::choosable(served, request)?;
+    let Offered { blanks, .. } = Offered::new(served, request)?;
+    let choosable = blanks.into_iter().next().map(|blank| blank.admissible);
+    let choosable = choosable.ok_or_else(|| CompletionError::Faults(Vec::new()))?;
     let mut unknown = Mask::clone(&choosable);
     unknown.subtract(prepare::known(served, request.method));
     let articles = unknown.iter().filter_map(|position| served.catalogue.article(position)).cloned();
@@ -398,7 +406,7 @@ fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
         // Counting ranks looks at every article, so it is done only if an article is named.
         ranks: !named.is_empty(),
         steering: prepared.steer.as_ref().and_then(|steer| steer.steering.clone()),
-        ..prepared.question(blank)
+        ..prepared.question(prepared.slots.clone(), blank.position)
     };
     prepared.blanks.iter().map(question).collect()
 }

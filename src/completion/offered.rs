@@ -7,7 +7,8 @@ use atelier_engine::{inference::Candidate, packed_article::PackedArticle};
 
 use super::{
     CompletionError, MovedBy, Request, Served, Suggestion, Variants, Warning, admissible,
-    prepare::{Draft, Slots, bounded},
+    budget::Budget,
+    prepare::{Blank, Draft, Slots, bounded},
     reading::Reading,
     steer::{Asked, Steer},
 };
@@ -21,6 +22,7 @@ pub struct Offered<'a> {
     asked: Option<Asked>,
     steer: Option<Steer>,
     admissible: Arc<Mask>,
+    pub(super) blanks: Vec<Blank>,
     pub warnings: Vec<Warning>,
 }
 
@@ -36,11 +38,14 @@ impl<'a> Offered<'a> {
         let steer = asked.as_ref().and_then(|asked| Steer::new(asked, request));
         let excluded = steer.as_ref().and_then(|steer| steer.excluded.clone());
         let present = served.catalogue.sets().present();
-        let (admissible, _) = admissible::blanks(&mut draft, present, &slots, &reading, excluded, None);
+        let (admissible, mut blanks) =
+            admissible::blanks(&mut draft, present, &slots, &reading, excluded, None);
+        Budget::apply(&mut draft, &slots, &mut blanks);
         if !draft.faults.is_empty() {
             return Err(draft.into_error());
         }
-        Ok(Self { served, request, reading, asked, steer, admissible, warnings: bounded(draft.warnings) })
+        let warnings = bounded(draft.warnings);
+        Ok(Self { served, request, reading, asked, steer, admissible, blanks, warnings })
     }
 
     /// The customer's and the request's features.

@@ -155,14 +155,9 @@ impl Prepared {
         if draft.faults.is_empty() { Self::build(draft, &request.outfit) } else { Err(draft.into_error()) }
     }
 
-    /// The question about a blank. The caller adds the figures that it wants.
-    pub(super) fn question(&self, blank: &Blank) -> Question {
-        Question::new(
-            Arc::clone(&self.articles),
-            self.slots.clone(),
-            blank.position,
-            Arc::clone(&self.reading.context),
-        )
+    /// The question about the blank at a position of the slots. The caller adds the figures that it wants.
+    pub(super) fn question(&self, slots: Vec<u32>, position: usize) -> Question {
+        Question::new(Arc::clone(&self.articles), slots, position, Arc::clone(&self.reading.context))
     }
 
     /// The question about a blank, of how likely some suggestions for it are among all that it admits.
@@ -171,7 +166,7 @@ impl Prepared {
             admissible: Some(Arc::clone(&blank.admissible)),
             only_admissible: true,
             placements_of: suggestions.iter().map(|suggestion| suggestion.index).collect(),
-            ..self.question(blank)
+            ..self.question(self.slots.clone(), blank.position)
         }
     }
 
@@ -222,24 +217,6 @@ impl Prepared {
             placements_of: positions(served, request),
             warnings: draft.warnings,
         })
-    }
-}
-
-/// The articles that pass the filters of the request's first blank, also those that its method cannot rank.
-pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mask>, CompletionError> {
-    let mut draft = Draft::new(served, request);
-    if !draft.has_method() {
-        return Err(draft.into_error());
-    }
-    let reading = Reading::of(&mut draft);
-    let slots = Slots::new(&mut draft, &request.outfit);
-    let excluded = Asked::new(&draft, &reading, &slots).and_then(|asked| asked.filled_with(&[]).excluded);
-    let (_, mut blanks) =
-        admissible::blanks(&mut draft, served.catalogue.sets().present(), &slots, &reading, excluded, None);
-    Budget::apply(&mut draft, &slots, &mut blanks);
-    match blanks.into_iter().next() {
-        Some(blank) if draft.faults.is_empty() => Ok(blank.admissible),
-        _ => Err(draft.into_error()),
     }
 }
 

@@ -316,6 +316,11 @@ impl Rule {
         }
     }
 
+    /// The rank that it claims.
+    pub(super) fn place(&self) -> Option<usize> {
+        if self.effect == Effect::Pair { Some(1) } else { self.rank }
+    }
+
     pub fn window(&self) -> Window {
         window(self.starts_at.as_deref(), self.ends_at.as_deref())
     }
@@ -830,10 +835,9 @@ pub(crate) fn review(
             warn("out-of-stock", "all of its articles are out of stock".into());
         }
     }
-    let rank = |rule: &Rule| if rule.effect == Effect::Pair { Some(1) } else { rule.rank };
     for other in others.compiled.iter().filter(|other| other.name != *name) {
         let meet = other.articles.meets(&own.articles);
-        if rank(rule).is_some() && rank(rule) == rank(&other.rule) {
+        if rule.place().is_some() && rule.place() == other.rule.place() {
             warn("same-rank", format!("rule {:?} claims the same rank", other.name));
         }
         let excludes = [(own, other), (other, own)].into_iter().any(|(one, other)| {

@@ -56,7 +56,12 @@ pub async fn score(
         let of_type = among(served, request, &prepared, position, &of_type);
         let mut slots = prepared.slots.clone();
         slots[position] = BLANK;
-        questions.push(question(&prepared, slots, position, index, of_type));
+        questions.push(Question {
+            admissible: Some(Arc::new(of_type)),
+            placements_of: vec![index],
+            ranks: true,
+            ..prepared.question(slots, position)
+        });
         scored.push((prepared.positions[position], Arc::clone(article)));
     }
     if questions.is_empty() {
@@ -124,18 +129,4 @@ fn among(
     }
     among.intersect(of_type);
     among
-}
-
-fn question(prepared: &Prepared, slots: Vec<u32>, position: usize, index: u32, of_type: Mask) -> Question {
-    Question {
-        admissible: Some(Arc::new(of_type)),
-        placements_of: vec![index],
-        ranks: true,
-        ..Question::new(
-            Arc::clone(&prepared.articles),
-            slots,
-            position,
-            Arc::clone(&prepared.reading.context),
-        )
-    }
 }

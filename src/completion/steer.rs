@@ -7,15 +7,16 @@ use std::{collections::HashSet, sync::Arc};
 
 use atelier_core::domain::{Mask, Method, RuleDigest, RuleName, Timestamp};
 use atelier_engine::inference::{Candidate, Offsets, Shown, Steering};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     Request, Suggestion, Warning,
     prepare::{Draft, Slots},
     reading::Reading,
+    write_text,
 };
-use crate::completion::rules::{Compiled, Effect, Rule, Rules, Situation, meets};
+use crate::completion::rules::{Compiled, Effect, Rules, Situation, meets};
 
 /// The rules that concern a request.
 #[derive(Debug)]
@@ -31,16 +32,12 @@ pub(super) struct Steer {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct MovedBy {
     /// The name of the rule.
-    #[serde(serialize_with = "write_name")]
+    #[serde(serialize_with = "write_text")]
     #[schema(value_type = String, examples("new-season"))]
     pub name: RuleName,
     pub effect: Effect,
     /// Its rank by the model alone, among the articles that the filters admit.
     pub rank_before: usize,
-}
-
-fn write_name<S: Serializer>(name: &RuleName, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(name.as_str())
 }
 
 /// A request to which the shop's rules apply.
@@ -240,9 +237,8 @@ struct Plan {
 
 impl Plan {
     fn new(rules: &Arc<Rules>, matching: Vec<usize>, offsets: Arc<Offsets>, request: &Request) -> Self {
-        let rank = |rule: &Rule| if rule.effect == Effect::Pair { Some(1) } else { rule.rank };
         let numbers = || matching.iter().map(|number| (*number, &rules.get(*number).rule));
-        let pins = numbers().filter_map(|(number, rule)| Some((rank(rule)?, number)));
+        let pins = numbers().filter_map(|(number, rule)| Some((rule.place()?, number)));
         let quotas = numbers().filter_map(|(number, rule)| Some((rule.least?, number)));
         Self {
             pins: pins.filter(|(rank, _)| *rank <= request.k).collect(),

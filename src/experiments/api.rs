@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::{Decision, Difference, Experiment, Figures, Metric, SecondRelease, sql::ArmCustomer};
+use super::{Decision, Difference, Experiment, Figures, Metric, SecondRelease};
 use crate::{
     experiments,
     outcomes::ArmCounts,
@@ -103,23 +103,6 @@ struct ArmFigures {
     customers: i64,
     #[serde(flatten)]
     counts: ArmCounts,
-}
-
-/// A customer's part in an experiment.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CustomerArm)]
-pub(crate) struct CustomerArmBody {
-    /// The experiment and its arm.
-    #[schema(examples("autumn/new"))]
-    arm: String,
-    #[serde(flatten)]
-    counts: ArmCounts,
-}
-
-impl From<ArmCustomer> for CustomerArmBody {
-    fn from(ArmCustomer { arm, counts, .. }: ArmCustomer) -> Self {
-        Self { arm, counts }
-    }
 }
 
 /// What the figures say.

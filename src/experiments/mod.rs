@@ -105,7 +105,7 @@ impl Metric {
 }
 
 /// Customers who are split between methods, sets of rules or releases.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({
     "arms": [{"name": "today", "method": "match", "share": 1}, {"name": "new", "method": "gsu", "share": 1}],
@@ -525,12 +525,8 @@ impl Document for Experiment {
     type Name = ExperimentName;
     type Ready = Ready;
 
-    fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    fn with_name(self, name: Option<String>) -> Self {
-        Self { name, ..self }
+    fn name(&mut self) -> &mut Option<String> {
+        &mut self.name
     }
 
     /// Takes outer spaces away.
@@ -829,10 +825,6 @@ impl Figures {
         for arm in &experiment.arms {
             arms.push(store.experiment_counts().sums(&Experiment::label(name, arm)).await?);
         }
-        Ok(Self::new(experiment, arms, now))
-    }
-
-    fn new(experiment: &Experiment, arms: Vec<ArmSums>, now: Timestamp) -> Self {
         let days = experiment.days(now);
         let customers = |arm: &ArmSums| arm.customers.unsigned_abs();
         let counts: Vec<(u64, u32)> =
@@ -857,7 +849,7 @@ impl Figures {
             }
         }
         let decision = decide(experiment, &differences, split);
-        Self { days, split, arms, differences, decision }
+        Ok(Self { days, split, arms, differences, decision })
     }
 }
 
@@ -920,10 +912,8 @@ mod tests {
     }
 
     fn running(arms: Vec<Arm>, share: u8) -> Arms {
-        let body = json!({"arms": [], "state": "running", "share": share});
-        let experiment: Experiment = serde_json::from_value(body).unwrap();
         let name = ExperimentName::new("autumn").unwrap();
-        let wanted = Experiment { arms, ..experiment };
+        let wanted = Experiment { arms, share, state: State::Running, ..Experiment::default() };
         let started = wanted.following(&name, None, &HashSet::new(), Timestamp::from_millis(0)).unwrap();
         split(vec![(name, started)])
     }

@@ -18,7 +18,10 @@ use super::{
     Arm, Decision, Difference, Experiment, Figures, Limits, Metric, SecondRelease, State, sql::ArmSums,
 };
 use crate::{
-    outcomes::acceptance::{Share, money},
+    outcomes::{
+        ArmCounts,
+        acceptance::{Share, money},
+    },
     people::page::visitor::{Admin, Analyst, Visitor},
     platform::{
         http::{AppState, Kind, Problem, extract::Path},
@@ -82,16 +85,8 @@ struct ArmRow {
 
 impl ArmRow {
     fn new(arm: &Arm, sums: &ArmSums, notation: &Notation) -> Self {
-        let counts = &sums.counts;
-        let numbers = [
-            sums.customers,
-            counts.completions,
-            counts.shown,
-            counts.accepted,
-            counts.bought,
-            counts.returned,
-            counts.kept,
-        ];
+        let ArmCounts { completions, shown, accepted, bought, returned, kept, revenue } = sums.counts;
+        let numbers = [sums.customers, completions, shown, accepted, bought, returned, kept];
         let method = arm.method.map_or_else(|| "the default method".to_owned(), |method| method.to_string());
         let mut about = match &arm.release {
             Some(release) => format!("{method} of {release}"),
@@ -105,7 +100,7 @@ impl ArmRow {
             about,
             share: arm.share,
             counts: numbers.map(|number| notation.count(number.unsigned_abs())),
-            revenue: notation.price(money(counts.revenue), None),
+            revenue: notation.price(money(revenue), None),
         }
     }
 }
@@ -299,19 +294,13 @@ impl Draft {
             });
         }
         let experiment = Experiment {
-            name: None,
             arms,
             metric: self.metric,
             effect: effect / 100.0,
             note: Some(self.note.clone()),
-            state: State::Draft,
             share: 100,
-            winner: None,
-            started_at: None,
-            ended_at: None,
-            ended_because: None,
             stop_if: self.limits()?,
-            parts: Vec::new(),
+            ..Experiment::default()
         };
         Ok((name, experiment))
     }

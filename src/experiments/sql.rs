@@ -3,7 +3,9 @@
 
 use atelier_core::domain::CustomerId;
 use futures_util::Stream;
+use serde::Serialize;
 use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow};
+use utoipa::ToSchema;
 
 use crate::{
     outcomes::ArmCounts,
@@ -30,12 +32,17 @@ pub struct ArmSums {
     pub products: [(f64, f64); 4],
 }
 
-/// A customer in an arm.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A customer's part in an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = CustomerArm)]
 pub struct ArmCustomer {
-    /// Identifies the customer in files, instead of the id.
+    // Identifies the customer in files, instead of the id.
+    #[serde(skip)]
     pub number: i64,
+    /// The experiment and its arm.
+    #[schema(examples("autumn/new"))]
     pub arm: String,
+    #[serde(flatten)]
     pub counts: ArmCounts,
 }
 
@@ -84,14 +91,8 @@ impl ExperimentCounts<'_> {
             "select * from experiment_customers where arm = $1 and seq > $2 order by seq limit $3";
         let arm = arm.to_owned();
         let query = move |after: i64| sqlx::query(SQL).bind(arm.clone()).bind(after).bind(i64::from(PART));
-        pages::stream(
-            self.store,
-            0,
-            PART,
-            query,
-            |row| row.try_get("seq"),
-            |row| Ok(ArmCustomer::from_row(row)?),
-        )
+        let seq = |row: &AnyRow| row.try_get("seq");
+        pages::stream(self.store, 0, PART, query, seq, |row| Ok(ArmCustomer::from_row(row)?))
     }
 
     /// The arms that a customer is in.

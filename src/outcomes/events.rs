@@ -6,6 +6,8 @@ use std::{collections::HashMap, time::Duration};
 
 use atelier_core::domain::{ArticleId, Timestamp};
 use atelier_files::{EventRow, FileError, Rows};
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use super::{
     FeedbackKind,
@@ -26,7 +28,7 @@ use crate::{
     platform::{
         db::{Store, StoreError},
         fault::Fault,
-        http::AppState,
+        http::{AppState, Finding},
     },
     releases::{LiveRelease, Releases},
 };
@@ -55,15 +57,24 @@ pub struct Recorder<'a> {
     pub serving: Option<(&'a Releases, &'a Profiles)>,
 }
 
-/// The result of recording the rows of a file.
-#[derive(Debug, Default)]
+/// The result of recording a stream of events.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = EventsImported)]
 pub struct Summary {
+    /// New events.
     pub recorded: u64,
-    /// Recorded before.
+    /// Already recorded.
     pub known: u64,
+    /// Lines that are no valid events.
     pub refused: u64,
-    /// The first refused rows, each with its line.
+    /// The first refused lines.
+    #[serde(serialize_with = "write_lines")]
+    #[schema(value_type = Vec<Finding>)]
     pub errors: Vec<(u64, String)>,
+}
+
+fn write_lines<S: Serializer>(errors: &[(u64, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(errors.iter().map(|(line, reason)| Finding::line(*line, reason)))
 }
 
 impl Recorder<'_> {
@@ -265,7 +276,7 @@ impl Recorder<'_> {
             && recorded.attribution == Some(Attribution::Ticket)
             && let Some(is_new) = article.is_new
         {
-            exposure.add_event(event.kind, is_new);
+            exposure.add_event(event.kind, is_new, 1);
         }
         if let Some(customer) = &event.customer
             && recorded.recorded == Recorded::Now

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
     registry::Registry,
 };
@@ -18,29 +17,14 @@ use crate::{
     releases::{followers::Follower, routing::Route},
 };
 
+/// Counters with a value for each of some labels.
+type Counters<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Counter>;
+
 #[derive(Debug)]
 pub struct Exposure {
-    suggestions: Family<ArticleLabels, Counter>,
-    events: Family<EventLabels, Counter>,
-    shop_events: Family<ShopEventLabels, Counter>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ArticleLabels {
-    article: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EventLabels {
-    event: &'static str,
-    article: &'static str,
-}
-
-/// The kind is empty in refused events, which may have none.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ShopEventLabels {
-    kind: &'static str,
-    result: &'static str,
+    suggestions: Counters<1>,
+    events: Counters<2>,
+    shop_events: Counters<2>,
 }
 
 impl Follower for Exposure {}
@@ -69,7 +53,7 @@ impl Default for Exposure {
         for is_new in [false, true] {
             exposure.add_suggestions(is_new, 0);
             for kind in FeedbackKind::ALL {
-                exposure.add_events(kind, is_new, 0);
+                exposure.add_event(kind, is_new, 0);
             }
         }
         for kind in FeedbackKind::ALL {
@@ -100,10 +84,6 @@ impl Exposure {
         );
     }
 
-    pub(crate) fn add_event(&self, kind: FeedbackKind, is_new: bool) {
-        self.add_events(kind, is_new, 1);
-    }
-
     pub(crate) fn add_shop_event(&self, kind: FeedbackKind, recorded: EventRecorded) {
         let result = if recorded.recorded == Recorded::Now { "recorded" } else { "known" };
         self.add_shop_events(kind.shop_word(), result, 1);
@@ -113,17 +93,17 @@ impl Exposure {
         self.add_shop_events("", "refused", count as u64);
     }
 
+    /// The kind is empty in refused events, which may have none.
     fn add_shop_events(&self, kind: &'static str, result: &'static str, count: u64) {
-        self.shop_events.get_or_create(&ShopEventLabels { kind, result }).inc_by(count);
+        self.shop_events.get_or_create(&[("kind", kind), ("result", result)]).inc_by(count);
     }
 
     fn add_suggestions(&self, is_new: bool, count: u64) {
-        self.suggestions.get_or_create(&ArticleLabels { article: label(is_new) }).inc_by(count);
+        self.suggestions.get_or_create(&[("article", label(is_new))]).inc_by(count);
     }
 
-    fn add_events(&self, kind: FeedbackKind, is_new: bool, count: u64) {
-        let labels = EventLabels { event: kind.as_str(), article: label(is_new) };
-        self.events.get_or_create(&labels).inc_by(count);
+    pub(crate) fn add_event(&self, kind: FeedbackKind, is_new: bool, count: u64) {
+        self.events.get_or_create(&[("event", kind.as_str()), ("article", label(is_new))]).inc_by(count);
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     exposure::Exposure,
     sql::{
         acceptance::{SuggestedArticle, day_of},
-        feedback::{FeedbackEvent, Recorded, RefusalReason},
+        feedback::{FeedbackEvent, Recorded},
     },
 };
 use crate::{
@@ -80,19 +80,7 @@ impl From<StoreError> for ReportError {
 /// An event that its ticket confirms: its id, and what is stored.
 type Confirmed = (String, FeedbackEvent, SuggestedArticle);
 
-/// Records an event, once for its id.
-pub async fn record(
-    store: &Store,
-    releases: &Releases,
-    tickets: &Tickets,
-    report: Report,
-    now: Timestamp,
-) -> Result<Recorded, ReportError> {
-    let mut recorded = record_all(store, releases, tickets, [(report, now)]).await?;
-    recorded.pop().expect("a report has a result; this is a bug")
-}
-
-/// Records events, each with its time, in one transaction; gives the result of each.
+/// Records events, each once for its id and with its time, in one transaction; gives the result of each.
 ///
 /// # Errors
 /// If the database fails; then none is recorded.
@@ -145,14 +133,12 @@ async fn confirm(
         report.article = live.article_id(&report.article);
     }
     let (ticket, key) = tickets.open(&report.completion_id, now).await?;
-    let rank = find_rank(&ticket, &key, &report).map_err(ReportError::Fault)?;
-    if let Rank::Claimed(_) = rank
-        && store.articles().get(&report.article).await?.is_none()
-    {
+    let (rank, is_remembered) = find_rank(&ticket, &key, &report).map_err(ReportError::Fault)?;
+    if !is_remembered && store.articles().get(&report.article).await?.is_none() {
         let detail = format!("there is no article {}", report.article);
         return Err(ReportError::Fault(Fault::new("article", detail)));
     }
-    Ok(with_ticket(report, ticket, &key, rank.number(), releases.current().as_deref(), now))
+    Ok(with_ticket(report, ticket, &key, rank, releases.current().as_deref(), now))
 }
 
 /// A report with what its ticket says. Its customer or visitor tells apart those who share a completion; without either, its id does.
@@ -194,7 +180,7 @@ pub(super) fn with_ticket(
 /// Counts an event that is not a repetition.
 fn count(exposure: &Exposure, recorded: Recorded, kind: FeedbackKind, article: &SuggestedArticle) {
     if let (Recorded::Now, Some(is_new)) = (recorded, article.is_new) {
-        exposure.add_event(kind, is_new);
+        exposure.add_event(kind, is_new, 1);
     }
 }
 
@@ -326,32 +312,9 @@ pub async fn judge(
     Ok(())
 }
 
-/// Keeps why a suggestion was refused, by its name. False if it was not.
-pub async fn give_reason(
-    store: &Store,
-    name: &str,
-    reason: RefusalReason,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
-    store.feedback().give_reason(&key_of(name, FeedbackKind::Rejected), reason, now).await
-}
-
-/// Why a suggestion was refused, by its name. None if it was not.
-pub async fn reason_given(store: &Store, name: &str) -> Result<Option<Option<RefusalReason>>, StoreError> {
-    let event = store.feedback().by_key(&key_of(name, FeedbackKind::Rejected)).await?;
-    Ok(event.map(|event| event.reason))
-}
-
-/// Takes a refusal back, by the suggestion's name, and the article's other refusals by the same customer.
-pub async fn withdraw_refusal(
-    store: &Store,
-    name: &str,
-    customer: Option<&CustomerId>,
-    article: &ArticleId,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let key = key_of(name, FeedbackKind::Rejected);
-    store.feedback().withdraw_refusal(&key, customer, article, now).await
+/// The key of a suggestion's refusal, by the suggestion's name.
+pub(crate) fn refusal_key(name: &str) -> String {
+    key_of(name, FeedbackKind::Rejected)
 }
 
 fn key_of(name: &str, kind: FeedbackKind) -> String {
@@ -368,25 +331,9 @@ pub fn check_id(id: &str) -> Result<(), Fault> {
     Err(Fault::new("id", detail))
 }
 
-/// The rank of a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rank {
-    /// The ticket says so.
-    Remembered(u32),
-    /// The caller says so, and the ticket does not contradict it: as many articles were suggested, and this one is neither
-    /// among those that it remembers nor in the outfit.
-    Claimed(u32),
-}
-
-impl Rank {
-    fn number(self) -> u32 {
-        let (Self::Remembered(rank) | Self::Claimed(rank)) = self;
-        rank
-    }
-}
-
-/// The rank at which the article was suggested for the slot.
-fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<Rank, Fault> {
+/// The rank at which the article was suggested for the slot, and whether the ticket says so. If only the caller does, the ticket does
+/// not contradict it: as many articles were suggested, and this one is neither among those that it remembers nor in the outfit.
+fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<(u32, bool), Fault> {
     let article = &report.article;
     let Some(blank) = ticket.blanks.iter().find(|blank| u32::try_from(blank.slot) == Ok(report.slot)) else {
         let blanks: Vec<String> = ticket.blanks.iter().map(|blank| blank.slot.to_string()).collect();
@@ -407,11 +354,11 @@ fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<Rank, Fault>
         (Some(rank), Some(said)) if rank != said => {
             Err(Fault::new("rank", format!("{article:?} was suggested at rank {rank}, not {said}")))
         }
-        (Some(rank), _) => Ok(Rank::Remembered(rank)),
+        (Some(rank), _) => Ok((rank, true)),
         (None, Some(said))
             if (blank.first.len() + 1..=blank.count).contains(&(said as usize)) && !in_outfit =>
         {
-            Ok(Rank::Claimed(said))
+            Ok((said, false))
         }
         (None, _) => Err(Fault::new("article", not_suggested(article, blank))),
     }

@@ -9,12 +9,11 @@ mod kind;
 mod ledger;
 pub(crate) mod page;
 mod sql;
-mod wording;
 
 pub use self::{
     kind::FeedbackKind,
     sql::{
-        acceptance::{CountedBy, CountedOnly, Outcomes, Sales, SuggestedArticle, day_of},
+        acceptance::{CountedBy, CountedOnly, Outcomes, RuleOutcomes, Sales, SuggestedArticle, day_of},
         arms::ArmCounts,
         events::{Attribution, Bought, Event, EventRecorded, Events, Purchase, StoredEvent},
         feedback::{Feedback, FeedbackCounts, FeedbackEvent, Recorded, RefusalReason},

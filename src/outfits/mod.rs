@@ -24,7 +24,6 @@ use crate::{
 };
 
 const HOUR: Duration = Duration::from_hours(1);
-const DAY: Duration = Duration::from_hours(24);
 
 /// Saves an outfit of articles from the catalogue, or a draft of one if it has blanks or too few articles. The same outfit
 /// is saved once, however often it is sent.
@@ -122,19 +121,6 @@ pub async fn replace(
     };
     store.saved_outfits().change(seq, revision, edit, now).await?;
     Ok(keep_pieces(store, seq, &kept).await?)
-}
-
-/// Makes the customer's link to an outfit, which replaces an earlier one. Only the link's digest is stored.
-/// `secret` makes its token, by the time at which it runs out.
-pub async fn share(
-    store: &Store,
-    seq: i64,
-    days: u32,
-    now: Timestamp,
-    secret: impl FnOnce(Timestamp) -> Token,
-) -> Result<(), StoreError> {
-    let until = now + DAY * days;
-    store.saved_outfits().set_link(seq, Some((&secret(until).hash(), until)), now).await
 }
 
 /// Why a reply was not kept.

@@ -22,8 +22,6 @@ pub use self::sql::{PERSONAL_TABLES, PersonalData};
 use crate::{
     catalogue::resource::Resource,
     customers::{CustomerNote, api::CustomerBody},
-    experiments::api::CustomerArmBody,
-    outcomes::api::feedback::FeedbackStored,
     outfits::api::OutfitBody,
     people::Scope,
     platform::{
@@ -128,10 +126,10 @@ async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Re
     let text = stream::once(ready(Ok(head)))
         .chain(json_list("outfits", outfits.map_ok(OutfitBody::from)))
         .chain(json_list("notes", notes.map_ok(NoteBody::from)))
-        .chain(json_list("feedback", feedback.map_ok(FeedbackStored::from)))
+        .chain(json_list("feedback", feedback))
         .chain(json_list("events", events))
         .chain(json_list("purchases", purchases))
-        .chain(json_list("experiments", arms.map_ok(CustomerArmBody::from)))
+        .chain(json_list("experiments", arms))
         .chain(json_list("audit", audit.map_ok(AuditBody::from)))
         .chain(stream::once(ready(Ok("}".to_owned()))))
         // The answer has already started, so an error can only cut it off and be logged.

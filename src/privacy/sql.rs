@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use super::{AuditBody, NoteBody};
 use crate::{
     customers::{CustomerNote, Customers, api::CustomerBody},
-    experiments::{ArmCustomer, api::CustomerArmBody},
-    outcomes::{FeedbackEvent, Purchase, StoredEvent, api::feedback::FeedbackStored},
+    experiments::ArmCustomer,
+    outcomes::{FeedbackEvent, Purchase, StoredEvent},
     outfits::{SavedOutfit, api::OutfitBody, select},
     platform::db::{AuditEntry, StoreError, pages},
 };
@@ -49,7 +49,7 @@ pub struct PersonalData {
     /// Stylists' notes about the customer.
     #[schema(value_type = Vec<NoteBody>)]
     pub notes: Rows<CustomerNote>,
-    #[schema(value_type = Vec<FeedbackStored>)]
+    #[schema(value_type = Vec<FeedbackEvent>)]
     pub feedback: Rows<FeedbackEvent>,
     #[schema(value_type = Vec<StoredEvent>)]
     pub events: Rows<StoredEvent>,
@@ -57,7 +57,7 @@ pub struct PersonalData {
     #[schema(value_type = Vec<Purchase>)]
     pub purchases: Rows<Purchase>,
     /// Outcomes of suggestions in the arms of experiments.
-    #[schema(rename = "experiments", value_type = Vec<CustomerArmBody>)]
+    #[schema(rename = "experiments", value_type = Vec<ArmCustomer>)]
     pub arms: Rows<ArmCustomer>,
     /// The audit log's entries about the customer.
     #[schema(value_type = Vec<AuditBody>)]

@@ -27,8 +27,12 @@ pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static
     /// What a change needs, and what takes too long for its transaction.
     type Ready: Default + Send + Sync;
 
-    fn name(&self) -> Option<&str>;
-    fn with_name(self, name: Option<String>) -> Self;
+    fn name(&mut self) -> &mut Option<String>;
+
+    fn with_name(mut self, name: Option<String>) -> Self {
+        *self.name() = name;
+        self
+    }
 
     /// Checks it, and writes it in the one way in which it is stored.
     ///

@@ -10,7 +10,7 @@ use atelier_core::domain::{RuleDigest, Timestamp};
 
 use crate::{
     outcomes::{
-        Outcomes,
+        RuleOutcomes,
         acceptance::{self, Share},
         day_of,
     },
@@ -20,8 +20,8 @@ use crate::{
 /// Outcomes of suggestions that a rule could change: for customers with rules, and for those who are held out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RuleEffect {
-    pub with: Outcomes,
-    pub without: Outcomes,
+    pub with: RuleOutcomes,
+    pub without: RuleOutcomes,
 }
 
 impl RuleEffect {
@@ -34,7 +34,7 @@ impl RuleEffect {
     /// The same of bought ones.
     pub fn of_purchases(self) -> Option<Share> {
         let Self { with, without } = self;
-        difference((with.sold.bought, with.shown), (without.sold.bought, without.shown))
+        difference((with.bought, with.shown), (without.bought, without.shown))
     }
 }
 

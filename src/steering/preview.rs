@@ -6,7 +6,7 @@ use std::{
 };
 
 use atelier_core::domain::{ArticleId, Method, RuleName};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tokio::task;
 use utoipa::ToSchema;
 
@@ -18,6 +18,7 @@ use crate::{
         profiles::Profiles,
         rules::Rule,
         sample::Sample,
+        write_text,
     },
     platform::fault::ServiceError,
     releases::{LiveRelease, routing::Route},
@@ -53,10 +54,6 @@ pub struct Move {
     pub article: ArticleId,
     /// In how many more or fewer answers it would be.
     pub answers: u32,
-}
-
-fn write_text<S: Serializer>(id: &ArticleId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
 }
 
 /// Asks the sampled questions again, with today's rules and with this rule as if it were active.

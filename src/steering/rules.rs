@@ -24,12 +24,8 @@ impl Document for Rule {
     type Name = RuleName;
     type Ready = ();
 
-    fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    fn with_name(self, name: Option<String>) -> Self {
-        Self { name, ..self }
+    fn name(&mut self) -> &mut Option<String> {
+        &mut self.name
     }
 
     fn checked(self) -> Result<Self, Vec<Fault>> {

@@ -15,7 +15,7 @@ mod suggest;
 mod view;
 mod what_if;
 
-use std::sync::Arc;
+use std::{str::FromStr, sync::Arc};
 
 use askama::Template;
 use atelier_core::domain::{ArticleId, Customer, Features, Method, Schema, Slot, Timestamp};
@@ -34,7 +34,7 @@ use self::{
     pick::Pick,
     queue::Queue,
     saved::Unsaved,
-    suggest::{Asker, Suggested},
+    suggest::Suggested,
     view::{Edited, Refusal},
     what_if::{Purpose, WhatIf},
 };
@@ -44,7 +44,7 @@ use crate::{
     customers::page::CustomerView,
     outcomes::{
         FeedbackKind, RefusalReason,
-        feedback::{give_reason, judge, reason_given, withdraw_refusal},
+        feedback::{judge, refusal_key},
     },
     outfits::SavedOutfit,
     people::page::visitor::{Stylist, Visitor},
@@ -268,19 +268,18 @@ async fn answer(
     named: &Named,
     board: &mut Board,
 ) -> Result<Result<Option<Suggested>, String>, Problem> {
-    let (Named { view, customer, .. }, profile) = (named, &named.profile());
+    let Named { view, customer, .. } = named;
     let Some(route) = &named.route else {
         let reason = "No release is live, so there are no suggestions. An admin can activate one.";
         return Ok(if view.blanks() > 0 { Err(reason.to_owned()) } else { Ok(None) });
     };
     if view.is_whole() {
-        board.score(state, route, view, profile).await?;
+        board.score(state, route, view, &named.profile()).await?;
     }
     if view.blanks() == 0 {
         return Ok(Ok(None));
     }
-    let customer = customer.as_ref().map(|customer| &customer.id);
-    let asker = Asker { person: visitor.person.id, customer, profile };
+    let asker = (visitor.person.id, customer.as_ref());
     match suggest::suggest(state, route, view, asker, board).await {
         Ok(suggested) => Ok(Ok(Some(suggested))),
         // The outfit and the filters stay on the page, so that they can be corrected.
@@ -344,11 +343,11 @@ async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
         RefusedArticle { name: name.unwrap_or_else(|| id.to_owned()), undone: refusal.to_string() }
     };
     let given = match just {
-        Some(just) => reason_given(&state.store, &just.name).await?,
+        Some(just) => state.store.feedback().by_key(&refusal_key(&just.name)).await?,
         None => None,
     };
     let reasons =
-        given.map(|given| RefusalReason::ALL.map(|reason| (reason, given == Some(reason))).to_vec());
+        given.map(|given| RefusalReason::ALL.map(|reason| (reason, given.reason == Some(reason))).to_vec());
     Ok(Refused {
         reasons: reasons.unwrap_or_default(),
         just: just.map(with_name),
@@ -467,6 +466,10 @@ struct Judgement {
     reason: Option<String>,
 }
 
+fn parse<T: FromStr<Err = String>>(parameter: &str, value: &str) -> Result<T, Problem> {
+    value.parse().map_err(|detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]))
+}
+
 /// Records a refusal as feedback, or takes it back. A refused article is no longer suggested for the customer; without a
 /// customer, or where nothing counts, while the address says so.
 async fn feedback(
@@ -479,20 +482,14 @@ async fn feedback(
     let just = view.refused.clone();
     let view = view.with_best_sets();
     let (store, now) = (state.store.by(visitor.author()), state.now());
-    let parse_reason = |value: &str| {
-        value.parse().map_err(|detail| Problem::invalid(vec![Finding::parameter("reason", detail)]))
-    };
-    let parse = |parameter: &str, value: &str| {
-        value.parse().map_err(|detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]))
-    };
     let customer = view.customer.as_ref();
     let (slot, next) = match (refused, undone, reason) {
         (None, None, Some(reason)) => {
-            let reason: RefusalReason = parse_reason(&reason)?;
+            let reason: RefusalReason = parse("reason", &reason)?;
             let Some(refusal) = just else {
                 return Err(Problem::new(Kind::Invalid, "nothing was refused just now"));
             };
-            give_reason(&store, &refusal.name, reason, now).await?;
+            store.feedback().give_reason(&refusal_key(&refusal.name), reason, now).await?;
             (refusal.slot, View { refused: Some(refusal), ..view.with(|_| ()) })
         }
         (Some(refused), None, None) => {
@@ -513,7 +510,8 @@ async fn feedback(
         }
         (None, Some(undone), None) => {
             let Refusal { slot, name, article } = parse("undone", &undone)?;
-            withdraw_refusal(&store, &name, customer, &article, now).await?;
+            let key = refusal_key(&name);
+            store.feedback().withdraw_refusal(&key, customer, &article, now).await?;
             let next = view.with(|view| {
                 view.filter.exclude.retain(|other| *other != article);
                 view.left_out.retain(|other| other.article != article);

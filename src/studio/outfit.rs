@@ -1,6 +1,6 @@
 //! `/studio/outfits/{id}`: a saved outfit, what happened to it, and the customer's link to it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use askama::Template;
 use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Role, Schema, Timestamp, fold};
@@ -46,6 +46,7 @@ use crate::{
 const HISTORY: u32 = 50;
 /// Days after which a customer's link runs out, the usual number first.
 const DAYS: [u32; 3] = [14, 30, 90];
+const DAY: Duration = Duration::from_hours(24);
 
 #[derive(Template)]
 #[template(path = "studio/outfit.html")]
@@ -466,7 +467,10 @@ async fn apply(state: &AppState, visitor: &Visitor, seq: i64, form: &ChangeForm)
         Change::Copy => copy(state, visitor, seq, &form.customer).await?,
         Change::Share => {
             let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
-            outfits::share(&store, seq, days, now, |until| link_token(visitor, seq, until)).await?;
+            let until = now + DAY * days;
+            // Only the digest is stored. It replaces that of an earlier link.
+            let digest = link_token(visitor, seq, until).hash();
+            saved.set_link(seq, Some((&digest, until)), now).await?;
             next + "#share"
         }
         Change::Answer => saved.answer(seq, Timestamp::from_millis(form.seen), now).await.map(|()| next)?,

@@ -102,8 +102,7 @@ pub(super) async fn pick(
         match ranked(state, route, view, profile, slot, (similar.as_deref(), found_ids.clone())).await {
             Ok(listed) => {
                 if let Some(ids) = found_ids.filter(|_| similar.is_none() && matching > listed.length) {
-                    let found = Found { ids: &ids, shown: listed.length };
-                    hidden_by = hiding(state, route, view, profile, slot, found).await?;
+                    hidden_by = hiding(state, route, view, profile, slot, (&ids, listed.length)).await?;
                 }
                 Listed { is_cut: found.is_cut, ..listed }
             }
@@ -173,21 +172,15 @@ fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
     [types].into_iter().chain(others).collect()
 }
 
-/// Articles that have the words of a search.
-struct Found<'a> {
-    ids: &'a [ArticleId],
-    /// How many of them the filters admit.
-    shown: usize,
-}
-
-/// Which filters hide articles that were found: each that hides some by itself, and all together.
+/// Which filters hide articles that were found: each that hides some by itself, and all together. The filters admit `shown` of the
+/// articles.
 async fn hiding(
     state: &AppState,
     route: &Route,
     view: &View,
     profile: &Features,
     slot: usize,
-    Found { ids, shown }: Found<'_>,
+    (ids, shown): (&[ArticleId], usize),
 ) -> Result<Vec<Hiding>, Problem> {
     type Relax = fn(&mut View, usize);
     let filters: [(&str, &str, Relax); 8] = [

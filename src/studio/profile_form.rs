@@ -72,13 +72,8 @@ pub(super) async fn correct(
 ) -> Result<Html<String>, Problem> {
     let Stored { value, version } = find(&state, &id).await?;
     let words = address::values(&value.features);
-    show(
-        &state,
-        &visitor,
-        id.as_str(),
-        Typed { id: String::new(), version: version.to_string(), words },
-        None,
-    )
+    let typed = Typed { id: String::new(), version: version.to_string(), words };
+    show(&state, &visitor, id.as_str(), typed, None)
 }
 
 async fn find(state: &AppState, id: &CustomerId) -> Result<Stored<Customer>, Problem> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{Article, ArticleId, CustomerId, Features, Schema},
+    domain::{Article, ArticleId, Customer, Schema},
     util::notation::Notation,
 };
 use atelier_engine::catalogue::Choice;
@@ -113,24 +113,17 @@ pub(super) struct SetView {
     pub(super) href: String,
 }
 
-/// The stylist who asks, and the customer they style.
-#[derive(Clone, Copy)]
-pub(super) struct Asker<'a> {
-    pub(super) person: PersonId,
-    /// A known one.
-    pub(super) customer: Option<&'a CustomerId>,
-    pub(super) profile: &'a Features,
-}
-
-/// What it returns is recorded as shown, unless the outfit was opened to look at.
+/// What it returns is recorded as shown to this person, unless the outfit was opened to look at.
 pub(super) async fn suggest(
     state: &AppState,
     route: &Route,
     view: &View,
-    asker: Asker<'_>,
+    (person, customer): (PersonId, Option<&Customer>),
     board: &Board,
 ) -> Result<Suggested, ServiceError> {
-    let (profile, live) = (asker.profile, &*route.live);
+    let live = &*route.live;
+    let profile = customer.map(|customer| &customer.features).cloned().unwrap_or_default();
+    let customer_id = customer.map(|customer| &customer.id);
     let times = state.times();
     let schema = live.serving.release().schema();
     let shown = view.shown_blank();
@@ -139,7 +132,7 @@ pub(super) async fn suggest(
         filters: view.filters(),
         diversity: if view.varied { VARIED } else { 0.0 },
         // Ideas show neither.
-        lift: asker.customer.is_some() && shown.is_some(),
+        lift: customer.is_some() && shown.is_some(),
         of_outfit: view.own.keys().cloned().collect(),
         explain: shown.is_some(),
         sets: Sets { most: if shown.is_some() { 0 } else { MAX_SETS }, distinct: true },
@@ -151,7 +144,7 @@ pub(super) async fn suggest(
         asking::suggest(route, state.profiles(), state.tickets(), request, times).await?;
     if let (None, [], Some(blank)) = (shown, &completion.sets[..], completion.blanks.first()) {
         let first = view.asking(blank.slot, &BTreeMap::new());
-        return Box::pin(suggest(state, route, &first, asker, board)).await;
+        return Box::pin(suggest(state, route, &first, (person, customer), board)).await;
     }
     let Route { method, arm, .. } = route;
     // Varied lists are not comparable: they differ for other reasons than the change.
@@ -165,12 +158,12 @@ pub(super) async fn suggest(
             rules,
             ..Request::routed(view.slots.clone(), route)
         };
-        let unchanged = super::question(view, profile.clone(), schema, false, plain);
+        let unchanged = super::question(view, profile, schema, false, plain);
         Some(asking::complete_outfit(route, state.profiles(), unchanged, times).await?)
     };
     let viewing = Viewing {
-        person: asker.person,
-        customer: asker.customer,
+        person,
+        customer: customer_id,
         outfit: view.begun.or(view.edited.map(|edited| edited.seq)),
         completion_id: &ticket,
         live,

@@ -291,9 +291,8 @@ impl Types {
         let others = all.len().saturating_sub(2 * TYPES);
         let last = all.len() - TYPES.min(all.len());
         let ends = all.iter().enumerate().filter(|(index, _)| *index < TYPES || *index >= last);
-        let says = |name: &str, found: &Interval| {
-            let Interval { difference, low, high } = *found;
-            format!("{name}: {} ({} to {})", times(difference), times(low), times(high))
+        let words = |Interval { difference, low, high }: &Interval| {
+            format!("{} ({} to {})", times(*difference), times(*low), times(*high))
         };
         let rows: Vec<WhiskerRow> = ends
             .map(|(_, (name, slots, found))| WhiskerRow {
@@ -304,7 +303,7 @@ impl Types {
                     low: found.low.exp(),
                     high: found.high.exp(),
                 })],
-                says: vec![says(name, found)],
+                says: vec![format!("{name}: {}", words(found))],
             })
             .collect();
         let ends = rows.iter().flat_map(|row| row.dots.iter().flatten()).flat_map(|dot| [dot.low, dot.high]);
@@ -318,9 +317,7 @@ impl Types {
             rows,
         });
         let row = |(name, slots, found): &(String, u64, Interval)| {
-            let Interval { difference, low, high } = *found;
-            let words = format!("{} ({} to {})", times(difference), times(low), times(high));
-            (name.clone(), figures::count(*slots), words)
+            (name.clone(), figures::count(*slots), words(found))
         };
         Self { svg, rows: all.iter().map(row).collect(), all, others }
     }

@@ -3,8 +3,6 @@
 //! `crate::analysis::personas` asks the models in the background; meanwhile the page shows the progress and reloads
 //! itself.
 
-use std::time::Duration;
-
 use askama::Template;
 use atelier_core::{
     domain::{ArticleId, CustomerId, IdError, Method, list_methods},
@@ -312,7 +310,9 @@ async fn mixture(
     };
     // An outfit without any article that the method knows has no mix.
     records.retain(|record| !known_places(live, method, record).is_empty());
-    let mixes = mixes(live, method, &records, state.limits.deadline()).await?;
+    let outfits: Vec<Vec<u32>> = records.iter().map(|record| known_places(live, method, record)).collect();
+    let patience = state.limits.deadline();
+    let mixes = mixes_of(&live.serving, &live.rows, method, &outfits, patience, |_| {}).await?;
     let mean = mean_mix(&mixes);
     let shown = records.iter().zip(&mixes).take(SHOWN_OUTFITS);
     // The title says whose they are.
@@ -329,18 +329,6 @@ async fn mixture(
         outfits: shown.map(view).collect(),
         title,
     }))
-}
-
-/// The mixes of the outfits, in their order.
-async fn mixes(
-    live: &LiveRelease,
-    method: Method,
-    records: &[OutfitRecord],
-    patience: Duration,
-) -> Result<Vec<Mix>, Problem> {
-    let outfits: Vec<Vec<u32>> = records.iter().map(|record| known_places(live, method, record)).collect();
-    let mixes = mixes_of(&live.serving, &live.rows, method, &outfits, patience, |_| {}).await;
-    Ok(mixes?)
 }
 
 /// The places of an outfit's articles that the method knows.

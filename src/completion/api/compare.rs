@@ -18,7 +18,7 @@ use super::complete::{
 };
 use crate::{
     completion::{
-        Placement, Request, Warning,
+        Completion, Placement, Request, Warning,
         api::timing::TimingBody,
         comparison::{self, Column, Comparison, Pair, Subjects},
     },
@@ -258,15 +258,15 @@ impl ComparisonBody {
         let Comparison { columns, pairs, cost } = comparison;
         let release = live.name().to_owned();
         let column = |mut column: Column| {
-            if let (Some(id), [None, ..]) = (request.placements_of.first(), &column.blank.placements[..]) {
-                column.warnings.push(no_rank(live, id, column.method));
+            if let (Some(id), [None, ..]) = (request.placements_of.first(), &column.blank().placements[..]) {
+                column.completion.warnings.push(no_rank(live, id, column.method));
             }
             ColumnBody::new(column, &request.outfit, shown)
         };
         Self {
             release,
             device: live.serving.device().as_str(),
-            slot: columns.first().map_or(0, |column| column.blank.slot),
+            slot: columns.first().map_or(0, |column| column.blank().slot),
             columns: columns.into_iter().map(column).collect(),
             pairs,
             timing: TimingBody::new(cost, took),
@@ -287,15 +287,18 @@ fn no_rank(live: &LiveRelease, id: &ArticleId, method: Method) -> Warning {
 
 impl ColumnBody {
     fn new(column: Column, outfit: &[Option<ArticleId>], shown: &Shown) -> Self {
+        let Column { method, customer, completion } = column;
+        let Completion { mut blanks, variants, personas, steps, warnings, .. } = completion;
+        let blank = blanks.swap_remove(0);
         Self {
-            method: column.method,
-            customer: column.customer.as_ref().map(ToString::to_string),
-            admissible: column.blank.admissible,
-            true_article: column.blank.placements.first().copied().flatten(),
-            suggestions: suggestion_bodies(column.blank.suggestions, outfit, &column.variants, shown),
-            personas: column.personas,
-            steps: column.steps,
-            warnings: column.warnings,
+            method,
+            customer: customer.as_ref().map(ToString::to_string),
+            admissible: blank.admissible,
+            true_article: blank.placements.first().copied().flatten(),
+            suggestions: suggestion_bodies(blank.suggestions, outfit, &variants, shown),
+            personas,
+            steps,
+            warnings,
         }
     }
 }

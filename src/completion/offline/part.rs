@@ -135,11 +135,8 @@ fn read_chunks(mut rows: Rows<OpenOutfit>, chunks: &mpsc::Sender<Chunk>) -> Opti
     }
 }
 
-/// The customer and the completion of a row, or why it has none.
-struct Answered {
-    line: u64,
-    outcome: Result<(CustomerId, Completion), String>,
-}
+/// A row's line, and its customer and completion, or why it has none.
+type Answered = (u64, Result<(CustomerId, Completion), String>);
 
 async fn answer(
     job: &Job,
@@ -164,7 +161,7 @@ async fn answer(
                 }
             },
         };
-        answered.push(Answered { line, outcome: Err(refused) });
+        answered.push((line, Err(refused)));
     }
     let served = Served {
         serving: &job.serving,
@@ -175,9 +172,9 @@ async fn answer(
     let found = complete_many(served, job.wanted.method, &requests, Instant::now() + PATIENCE).await?;
     for ((line, customer), found) in customers.into_iter().zip(found) {
         let outcome = found.map(|completion| (customer, completion)).map_err(|faults| describe(&faults));
-        answered.push(Answered { line, outcome });
+        answered.push((line, outcome));
     }
-    answered.sort_by_key(|answered| answered.line);
+    answered.sort_by_key(|(line, _)| *line);
     Ok(answered)
 }
 
@@ -206,13 +203,17 @@ fn describe(faults: &[Fault]) -> String {
     each.join("; ")
 }
 
-fn write_answer(done: &mut Done, writer: &mut RowWriter, answered: Answered) -> Result<(), OfflineError> {
-    let (customer, completion) = match answered.outcome {
+fn write_answer(
+    done: &mut Done,
+    writer: &mut RowWriter,
+    (line, outcome): Answered,
+) -> Result<(), OfflineError> {
+    let (customer, completion) = match outcome {
         Ok(completed) => completed,
         Err(reason) => {
             done.bad += 1;
             if done.errors.len() < LISTED {
-                done.errors.push((answered.line, reason));
+                done.errors.push((line, reason));
             }
             return Ok(());
         }
@@ -222,7 +223,7 @@ fn write_answer(done: &mut Done, writer: &mut RowWriter, answered: Answered) -> 
         match done.warnings.iter_mut().find(|counted| counted.detail == warning.detail) {
             Some(counted) => counted.answers += 1,
             None if has_room => {
-                done.warnings.push(CountedWarning { detail: warning.detail, row: answered.line, answers: 1 });
+                done.warnings.push(CountedWarning { detail: warning.detail, row: line, answers: 1 });
             }
             None => done.more_warnings += 1,
         }
@@ -232,7 +233,7 @@ fn write_answer(done: &mut Done, writer: &mut RowWriter, answered: Answered) -> 
         let slot = i32::try_from(blank.slot).expect("an outfit has few slots; this is a bug");
         for (rank, suggestion) in (1..).zip(&blank.suggestions) {
             writer.write(&SuggestionRow {
-                row: i64::try_from(answered.line).expect("files have fewer rows; this is a bug"),
+                row: i64::try_from(line).expect("files have fewer rows; this is a bug"),
                 customer: customer.as_str(),
                 slot,
                 rank,

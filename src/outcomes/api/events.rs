@@ -200,20 +200,6 @@ impl RecordedEvent {
     }
 }
 
-/// The result of recording a stream of events.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = EventsImported)]
-struct SummaryBody {
-    /// New events.
-    recorded: u64,
-    /// Already recorded.
-    known: u64,
-    /// Lines that are no valid events.
-    refused: u64,
-    /// The first refused lines.
-    errors: Vec<Finding>,
-}
-
 /// Record a stream of events
 ///
 /// One event per line, as in `POST /events`; times may also be as shops write them. Lines are recorded in parts of a few
@@ -221,9 +207,9 @@ struct SummaryBody {
 #[utoipa::path(post, path = "/events/bulk", operation_id = "importEvents", tag = "events",
     request_body(content = String, content_type = "application/x-ndjson", example =
         "{\"id\": \"v-1\", \"kind\": \"viewed\", \"article\": \"a-00134\"}\n"),
-    responses((status = 200, description = "The good events are recorded", body = SummaryBody)),
+    responses((status = 200, description = "The good events are recorded", body = Summary)),
 )]
-async fn import(State(state): State<AppState>, request: Request) -> Result<Json<SummaryBody>, Problem> {
+async fn import(State(state): State<AppState>, request: Request) -> Result<Json<Summary>, Problem> {
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
@@ -233,16 +219,14 @@ async fn import(State(state): State<AppState>, request: Request) -> Result<Json<
         let most = state.limits.bulk_rows.into();
         state.recorder().record_rows(&mut rows, most, state.now(), |_| {}).await
     });
-    let Summary { recorded, known, refused, errors } = recorded.await.map_err(|error| match error {
+    recorded.await.map(Json).map_err(|error| match error {
         RowsError::TooMany { most } => {
             let detail = format!("{error}; the first {most} were recorded, so send only the rest");
             Problem::new(Kind::Invalid, detail)
         }
         RowsError::File(error) => Problem::inside(Kind::Internal, error),
         RowsError::Store(error) => error.into(),
-    })?;
-    let errors = errors.into_iter().map(|(line, reason)| Finding::line(line, reason)).collect();
-    Ok(Json(SummaryBody { recorded, known, refused, errors }))
+    })
 }
 
 /// Events by kind.

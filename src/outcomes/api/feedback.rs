@@ -10,10 +10,7 @@ use std::{
 
 use atelier_core::{
     domain::{ArticleId, Outfit, Timestamp},
-    util::{
-        calendar,
-        json_fields::{read_integer, read_optional_integer},
-    },
+    util::json_fields::{read_integer, read_optional_integer},
 };
 use axum::{
     body::Body,
@@ -23,17 +20,15 @@ use axum::{
 };
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::acceptance::OutcomesBody;
 use crate::{
     outcomes::{
         FeedbackKind,
         events::check_visitor,
         feedback::{self, Report},
-        sql::feedback::{FeedbackCounts, FeedbackEvent, Recorded, RefusalReason},
+        sql::feedback::{FeedbackCounts, Recorded},
     },
     people::{
         Scope, Sender,
@@ -122,13 +117,12 @@ async fn report(
     Caller(author): Caller,
     JsonText(text): JsonText,
 ) -> Result<Json<FeedbackResult>, Problem> {
-    let now = state.now();
-    if text.trim_ascii_start().first() != Some(&b'[') {
-        let event = parse(&text)?;
-        check_pace(&state, &reader, author.peer, 1)?;
-        return record(&state, &reader, event, now).await.map(|event| Json(FeedbackResult::One(event)));
-    }
-    let events = parse_list(&text)?;
+    let is_list = text.trim_ascii_start().first() == Some(&b'[');
+    let events: Vec<Result<EventBody, Problem>> = if is_list {
+        parse_list(&text)?.into_iter().map(from_value).collect()
+    } else {
+        vec![Ok(parse(&text)?)]
+    };
     let most = state.limits.feedback_events;
     let most = if matches!(reader, Reader::Visitors(_)) { most.min(MOST_OF_A_PAGE) } else { most };
     let Some(count) = u32::try_from(events.len()).ok().filter(|count| *count <= most) else {
@@ -136,7 +130,16 @@ async fn report(
         return Err(Problem::invalid(vec![Finding::at("", detail)]));
     };
     check_pace(&state, &reader, author.peer, count)?;
-    record_all(&state, &reader, events, &request, now).await.map(|items| Json(FeedbackResult::Several(items)))
+    let mut results = record_all(&state, &reader, events, state.now()).await?;
+    if !is_list {
+        let result = results.pop().expect("an event has a result; this is a bug");
+        return result.map(|event| Json(FeedbackResult::One(event)));
+    }
+    let item = |result| match result {
+        Ok(event) => FeedbackItem::Recorded(event),
+        Err(problem) => FeedbackItem::Problem(Problem::into_item(problem, &request)),
+    };
+    Ok(Json(FeedbackResult::Several(results.into_iter().map(item).collect())))
 }
 
 /// How many events one transaction records: one each takes many times longer, and all together keep other writers waiting.
@@ -157,25 +160,24 @@ fn check_pace(state: &AppState, reader: &Reader, peer: Option<IpAddr>, count: u3
 async fn record_all(
     state: &AppState,
     reader: &Reader,
-    events: Vec<Value>,
-    request: &RequestId,
+    events: Vec<Result<EventBody, Problem>>,
     now: Timestamp,
-) -> Result<Vec<FeedbackItem>, Problem> {
-    let mut items = Vec::with_capacity(events.len());
+) -> Result<Vec<Result<RecordedEvent, Problem>>, Problem> {
+    let mut results = Vec::with_capacity(events.len());
     let mut events = (0..).zip(events);
     loop {
         let mut part: Vec<Result<(Report, Timestamp), Problem>> = Vec::new();
         for (place, event) in events.by_ref().take(TOGETHER) {
             // The list is in the order of events. Times a millisecond apart keep that order.
             let at = now + Duration::from_millis(place);
-            let report = match from_value::<EventBody>(event) {
+            let report = match event {
                 Ok(event) => event.read(state, reader).await,
                 Err(problem) => Err(problem),
             };
             part.push(report.map(|report| (report, at)));
         }
         if part.is_empty() {
-            return Ok(items);
+            return Ok(results);
         }
         let good = part.iter().flatten().cloned();
         let recorded = feedback::record_all(&state.store, state.releases(), state.tickets(), good).await?;
@@ -185,27 +187,13 @@ async fn record_all(
                 let result = recorded.next().expect("every report has a result; this is a bug");
                 result.map(|recorded| RecordedEvent::new(report.id, recorded)).map_err(super::event_problem)
             });
-            items.push(match result {
-                Ok(event) => FeedbackItem::Recorded(event),
+            match result {
                 // The other events would fail, too.
                 Err(problem) if problem.kind() == Kind::Unavailable => return Err(problem),
-                Err(problem) => FeedbackItem::Problem(problem.into_item(request)),
-            });
+                result => results.push(result),
+            }
         }
     }
-}
-
-async fn record(
-    state: &AppState,
-    reader: &Reader,
-    body: EventBody,
-    now: Timestamp,
-) -> Result<RecordedEvent, Problem> {
-    let report = body.read(state, reader).await?;
-    let id = report.id.clone();
-    let recorded = feedback::record(&state.store, state.releases(), state.tickets(), report, now).await;
-    let recorded = recorded.map_err(super::event_problem)?;
-    Ok(RecordedEvent::new(id, recorded))
 }
 
 impl RecordedEvent {
@@ -278,68 +266,11 @@ impl EventBody {
     }
 }
 
-/// A stored event.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FeedbackStored {
-    /// What happened.
-    #[schema(examples("bought"))]
-    kind: &'static str,
-    /// The completion that suggested.
-    completion_id: String,
-    /// The slot of the blank, from 0.
-    slot: u32,
-    /// The article, by its id.
-    article: String,
-    /// The suggestion's rank, from 1.
-    rank: u32,
-    /// The release that suggested.
-    release: String,
-    /// The method that suggested.
-    method: String,
-    /// The experiment's arm that suggested, if any.
-    arm: Option<String>,
-    /// When it was reported.
-    #[schema(examples("2026-11-21T14:34:00Z"))]
-    at: String,
-    /// Why a stylist refused it: `too-dear`, `has-one`, `colour` or `style`.
-    #[schema(examples("too-dear"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-}
-
-impl From<FeedbackEvent> for FeedbackStored {
-    fn from(event: FeedbackEvent) -> Self {
-        let FeedbackEvent {
-            kind, completion_id, slot, article, rank, release, method, arm, at, reason, ..
-        } = event;
-        let (kind, article) = (kind.as_str(), article.to_string());
-        let at = calendar::moment(at.millis(), 1000, true);
-        let reason = reason.map(RefusalReason::as_str);
-        Self { kind, completion_id, slot, article, rank, release, method, arm, at, reason }
-    }
-}
-
 /// Feedback by release, method and arm.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FeedbackCounts)]
 struct CountsBody {
-    items: Vec<CountBody>,
-}
-
-/// The feedback on one method's suggestions.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FeedbackCount)]
-struct CountBody {
-    /// The release that suggested.
-    #[schema(examples("demo"))]
-    release: String,
-    /// The method that suggested.
-    #[schema(examples("gsu"))]
-    method: String,
-    /// The experiment's arm; null if no experiment chose the method.
-    arm: Option<String>,
-    #[serde(flatten)]
-    outcomes: OutcomesBody,
+    items: Vec<FeedbackCounts>,
 }
 
 /// Feedback counts
@@ -351,15 +282,7 @@ struct CountBody {
     (status = 200, description = "The counts", body = CountsBody),
 ))]
 async fn counts(State(state): State<AppState>) -> Result<Json<CountsBody>, Problem> {
-    let counts = state.store.feedback().counts().await?;
-    Ok(Json(CountsBody { items: counts.into_iter().map(CountBody::from).collect() }))
-}
-
-impl From<FeedbackCounts> for CountBody {
-    fn from(counts: FeedbackCounts) -> Self {
-        let FeedbackCounts { release, method, arm, outcomes } = counts;
-        Self { release, method, arm, outcomes: outcomes.into() }
-    }
+    Ok(Json(CountsBody { items: state.store.feedback().counts().await? }))
 }
 
 /// Accepted outfits as training data

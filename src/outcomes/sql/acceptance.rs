@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::feedback::Feedback;
 use crate::{
     completion::tickets::CountedRules,
-    outcomes::acceptance::write_money,
+    outcomes::{acceptance::write_money, api::acceptance::OutcomesBody},
     platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line},
 };
 
@@ -25,7 +25,8 @@ pub struct SuggestedArticle {
 }
 
 /// Outcomes of suggestions, without repeats. Nothing happens to more suggestions than were shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "OutcomesBody")]
 pub struct Outcomes {
     pub shown: u64,
     /// Without what came back.
@@ -35,6 +36,19 @@ pub struct Outcomes {
     pub sold: Sales,
     /// Without a ticket: bought soon after the suggestion was shown.
     pub in_window: Sales,
+}
+
+/// Outcomes of suggestions that a rule could change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RuleOutcomes {
+    /// Suggestions that were shown.
+    pub shown: u64,
+    /// Accepted suggestions, without returned ones.
+    pub accepted: u64,
+    /// Suggestions that were rejected.
+    pub rejected: u64,
+    /// By feedback on the completion.
+    pub bought: u64,
 }
 
 /// Sales of suggested articles.
@@ -180,7 +194,7 @@ impl Feedback<'_> {
     pub async fn rule_outcomes(
         self,
         since_day: i64,
-    ) -> Result<Vec<(RuleDigest, bool, Outcomes)>, StoreError> {
+    ) -> Result<Vec<(RuleDigest, bool, RuleOutcomes)>, StoreError> {
         let rows = sqlx::query(
             "select rule, held_out, cast(sum(shown) as bigint) as shown, cast(sum(accepted) as bigint) as accepted,
                 cast(sum(rejected) as bigint) as rejected, cast(sum(bought) as bigint) as bought
@@ -193,12 +207,11 @@ impl Feedback<'_> {
         let read = |row: &AnyRow| {
             let rule = Record::new(row, "rule_counts", &"of a rule")
                 .parse("rule", |rule: Vec<u8>| RuleDigest::try_from(rule).map_err(|_| "not six bytes"))?;
-            let outcomes = Outcomes {
+            let outcomes = RuleOutcomes {
                 shown: count(row, "shown")?,
                 accepted: count(row, "accepted")?,
                 rejected: count(row, "rejected")?,
-                sold: Sales { bought: count(row, "bought")?, ..Sales::default() },
-                in_window: Sales::default(),
+                bought: count(row, "bought")?,
             };
             Ok((rule, row.try_get::<i64, _>("held_out")? == 1, outcomes))
         };

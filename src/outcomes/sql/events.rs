@@ -132,7 +132,7 @@ pub struct Purchase {
 }
 
 /// A time as callers see it.
-fn moment(at: Timestamp) -> String {
+pub(super) fn moment(at: Timestamp) -> String {
     calendar::moment(at.millis(), 1000, true)
 }
 

@@ -7,18 +7,22 @@ use atelier_core::{
     named,
 };
 use futures_util::Stream;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Executor, FromRow, Row, any::AnyRow};
+use utoipa::ToSchema;
 
 use super::{
     acceptance::{Outcomes, SUMS, SuggestedArticle},
+    events::moment,
     ledger::{add_to_counts, take_turns, write_rules},
 };
 use crate::{
-    completion::tickets::CountedRules,
+    completion::{tickets::CountedRules, write_text},
     customers::customer_id,
     outcomes::{
         FeedbackKind,
+        api::acceptance::OutcomesBody,
         ledger::{Columns, CountsRow, Hash, Ledger, hash_key},
     },
     platform::db::{
@@ -35,29 +39,46 @@ pub struct Feedback<'a> {
     pub(crate) store: &'a Store,
 }
 
-/// An event about one suggested article.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A stored event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = FeedbackStored)]
 pub struct FeedbackEvent {
+    /// What happened.
+    #[serde(serialize_with = "write_text")]
+    #[schema(value_type = String, examples("bought"))]
     pub kind: FeedbackKind,
+    /// The completion that suggested.
     pub completion_id: String,
-    /// The blank's slot in the outfit.
+    /// The slot of the blank, from 0.
     pub slot: u32,
+    /// The article, by its id.
+    #[serde(serialize_with = "write_text")]
+    #[schema(value_type = String)]
     pub article: ArticleId,
-    /// The article's rank among the suggestions, from 1.
+    /// The suggestion's rank, from 1.
     pub rank: u32,
+    /// The release that suggested.
     pub release: String,
+    /// The method that suggested.
     pub method: String,
-    /// The arm, if an experiment was running.
+    /// The experiment's arm that suggested, if any.
     pub arm: Option<String>,
-    /// None if the suggestion was for an anonymous customer, or the customer was erased.
+    // None if the suggestion was for an anonymous customer, or the customer was erased.
+    #[serde(skip)]
     pub customer: Option<CustomerId>,
+    /// When it was reported.
+    #[serde(serialize_with = "write_moment")]
+    #[schema(value_type = String, examples("2026-11-21T14:34:00Z"))]
     pub at: Timestamp,
-    /// Why it was refused, if a stylist said so.
+    /// Why a stylist refused it: `too-dear`, `has-one`, `colour` or `style`.
+    #[schema(value_type = Option<String>, examples("too-dear"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<RefusalReason>,
 }
 
 /// Why a suggestion was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RefusalReason {
     TooDear,
     HasOne,
@@ -73,12 +94,20 @@ pub enum Recorded {
     Before,
 }
 
-/// Counts of the events about one method's suggestions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The feedback on one method's suggestions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = FeedbackCount)]
 pub struct FeedbackCounts {
+    /// The release that suggested.
+    #[schema(examples("demo"))]
     pub release: String,
+    /// The method that suggested.
+    #[schema(examples("gsu"))]
     pub method: String,
+    /// The experiment's arm; null if no experiment chose the method.
     pub arm: Option<String>,
+    #[serde(flatten)]
+    #[schema(value_type = OutcomesBody)]
     pub outcomes: Outcomes,
 }
 
@@ -415,6 +444,11 @@ pub(crate) fn check_texts(event: &FeedbackEvent) -> Result<(), StoreError> {
     Ok(())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn write_moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&moment(*at))
+}
+
 async fn find_event(
     key_hash: &Hash,
     executor: impl Executor<'_, Database = Any>,
@@ -446,6 +480,16 @@ impl FromRow<'_, AnyRow> for FeedbackEvent {
 
 impl RefusalReason {
     pub const ALL: [Self; 4] = [Self::TooDear, Self::HasOne, Self::Colour, Self::Style];
+
+    /// For a stylist.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::TooDear => "Too expensive",
+            Self::HasOne => "Has one",
+            Self::Colour => "Colour",
+            Self::Style => "Not their style",
+        }
+    }
 }
 
 named!(

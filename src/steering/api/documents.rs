@@ -115,17 +115,8 @@ pub(crate) fn router<D: ApiDocument>() -> Routes {
 
 /// Routes for one document of a kind.
 pub(crate) fn item_router<D: ApiDocument>() -> Routes {
-    let About {
-        plural,
-        one,
-        example,
-        scope,
-        is_long,
-        put: put_words,
-        patch: patch_words,
-        delete: delete_words,
-        ..
-    } = D::ABOUT;
+    let About { plural, one, example, scope, .. } = D::ABOUT;
+    let (patch_words, delete_words) = (D::ABOUT.patch, D::ABOUT.delete);
     let (what, tags) = (D::Name::KIND, [plural]);
     let name = capitalised(what);
     let [document, stored] = [<D as ToSchema>::name(), <D::Answer as ToSchema>::name()];
@@ -168,7 +159,7 @@ pub(crate) fn item_router<D: ApiDocument>() -> Routes {
     let patch_schema = format!("{name}Patch");
     let changes = json!({&path: {
         "put": {
-            "tags": tags, "summary": format!("Store {one}"), "description": put_words, "operationId": format!("put{name}"),
+            "tags": tags, "summary": format!("Store {one}"), "description": D::ABOUT.put, "operationId": format!("put{name}"),
             "parameters": parameters([query(), PutHeaders::into_params(|| None)]),
             "requestBody": {"required": true, "content": {"application/json": content(&document)}},
             "responses": {
@@ -204,7 +195,7 @@ pub(crate) fn item_router<D: ApiDocument>() -> Routes {
     let reads = (schemas, from_json(reads), routing::get(get::<D>).delete(delete::<D>));
     let changes = (Vec::new(), from_json(changes), routing::put(put::<D>).patch(patch::<D>));
     let routes = Routes::new().scoped(scope, reads);
-    if is_long { routes.unlimited(scope, changes) } else { routes.scoped(scope, changes) }
+    if D::ABOUT.is_long { routes.unlimited(scope, changes) } else { routes.scoped(scope, changes) }
 }
 
 fn reference(schema: &str) -> Value {
@@ -244,9 +235,9 @@ async fn put<D: ApiDocument>(
     Path(name): Path<D::Name>,
     Query(query): Query<D::Query>,
     Conditions(expected): Conditions,
-    Json(body): Json<D>,
+    Json(mut body): Json<D>,
 ) -> Result<Response, Problem> {
-    check_id("/name", body.name(), &name)?;
+    check_id("/name", body.name().as_deref(), &name)?;
     edit((state, author), name, expected, query, move |_| Ok(body.clone())).await
 }
 
@@ -263,8 +254,8 @@ async fn patch<D: ApiDocument>(
     let make = move |stored: Option<Value>| {
         let mut body = stored.ok_or(ChangeError::Missing)?;
         merge(&mut body, Value::Object(patch.clone()));
-        let document: D = from_value(body)?;
-        check_id("/name", document.name(), &own)?;
+        let mut document: D = from_value(body)?;
+        check_id("/name", document.name().as_deref(), &own)?;
         Ok(document)
     };
     edit((state, author), name, expected, query, make).await

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::documents::{self, About, ApiDocument, ChangeQuery, unknown};
 use crate::{
     completion::{Warning, rules::Rule},
-    outcomes::{Outcomes, acceptance::Share, api::acceptance::DaysQuery},
+    outcomes::{RuleOutcomes, acceptance::Share, api::acceptance::DaysQuery},
     people::Scope,
     platform::http::{
         AppState, Finding, Problem,
@@ -52,15 +52,6 @@ pub(crate) struct Trial {
     /// With `dry_run`: asks recent questions again, and answers with what would change if the rule applied now.
     #[serde(default)]
     preview: bool,
-}
-
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "only the description of the path")]
-struct RulePath {
-    /// The rule's name
-    #[param(example = "new-season", min_length = 1, max_length = 128)]
-    name: String,
 }
 
 impl ApiDocument for Rule {
@@ -116,7 +107,10 @@ impl ChangeQuery for Trial {
 /// passes the filters. The figures compare customers with rules to customers in the holdout (`/holdout`), on days with a holdout.
 /// Later events count on the day when the suggestion was shown.
 #[utoipa::path(get, path = "/rules/{name}/effect", operation_id = "getRuleEffect", tag = "rules",
-    params(RulePath, DaysQuery),
+    params(
+        ("name" = String, Path, description = "The rule's name", example = "new-season", min_length = 1, max_length = 128),
+        DaysQuery,
+    ),
     responses(
         (status = 200, description = "The figures", body = EffectBody),
         (status = 404, description = "There is no such rule"),
@@ -132,31 +126,11 @@ async fn effect(
     let effects = holdout::effects(&state.store, days, state.now()).await?;
     let effect = effects.get(&name.digest()).copied().unwrap_or_default();
     Ok(Json(EffectBody {
-        with_rule: effect.with.into(),
-        without_rule: effect.without.into(),
+        with_rule: effect.with,
+        without_rule: effect.without,
         acceptance_gain: effect.of_acceptance(),
         purchase_gain: effect.of_purchases(),
     }))
-}
-
-/// Outcomes of suggestions that a rule could change.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RuleOutcomes)]
-struct RuleOutcomesBody {
-    /// Suggestions that were shown.
-    shown: u64,
-    /// Accepted suggestions, without returned ones.
-    accepted: u64,
-    /// Suggestions that were rejected.
-    rejected: u64,
-    /// By feedback on the completion.
-    bought: u64,
-}
-
-impl From<Outcomes> for RuleOutcomesBody {
-    fn from(Outcomes { shown, accepted, rejected, sold, .. }: Outcomes) -> Self {
-        Self { shown, accepted, rejected, bought: sold.bought }
-    }
 }
 
 /// What a rule changes, as far as feedback shows.
@@ -164,9 +138,9 @@ impl From<Outcomes> for RuleOutcomesBody {
 #[schema(as = RuleEffects)]
 struct EffectBody {
     /// Of customers with rules.
-    with_rule: RuleOutcomesBody,
+    with_rule: RuleOutcomes,
     /// Of customers in the holdout.
-    without_rule: RuleOutcomesBody,
+    without_rule: RuleOutcomes,
     /// Acceptance with the rule minus acceptance without it. The 95 % interval treats suggestions as independent; null until both
     /// sides were shown suggestions.
     acceptance_gain: Option<Share>,

@@ -121,12 +121,8 @@ impl Document for Look {
     type Name = LookName;
     type Ready = ();
 
-    fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    fn with_name(self, name: Option<String>) -> Self {
-        Self { name, ..self }
+    fn name(&mut self) -> &mut Option<String> {
+        &mut self.name
     }
 
     /// Writes its times in UTC.

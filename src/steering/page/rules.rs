@@ -108,7 +108,7 @@ fn tell(effect: &RuleEffect, notation: &Notation) -> Vec<String> {
         figure("accepted", (with.accepted, without.accepted), effect.of_acceptance()),
         format!("{shown} suggestions, {held_out} without"),
     ];
-    let bought = (with.sold.bought, without.sold.bought);
+    let bought = (with.bought, without.bought);
     if bought.0 + bought.1 > 0 {
         lines.insert(1, figure("bought", bought, effect.of_purchases()));
     }

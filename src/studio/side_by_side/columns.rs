@@ -51,7 +51,7 @@ type Followed = (ArticleId, Option<Placement>);
 
 /// The placements of the true and the marked article in a column, in the order of `request`.
 fn followed(view: &View, column: &Column) -> [Option<Followed>; 2] {
-    let mut placements = column.blank.placements.iter().copied();
+    let mut placements = column.blank().placements.iter().copied();
     [&view.truth, &view.mark].map(|id| id.clone().map(|id| (id, placements.next().flatten())))
 }
 
@@ -108,14 +108,14 @@ impl Compared {
             columns.iter().map(|column| followed(view, column)).collect();
         let best = placements.iter().filter_map(|[truth, _]| rank(truth.as_ref())).min();
         let column_view = |(index, (column, [truth, mark])): (usize, (&Column, &[Option<Followed>; 2]))| {
-            let before = index.checked_sub(1).map(|before| &columns[before].blank);
+            let before = index.checked_sub(1).map(|before| columns[before].blank());
             ColumnView {
                 customer: subject(view, column).map(|id| customers.view(id)),
                 method: column.method,
                 cells: cells(view, column, columns.first().filter(|_| index > 0), notation),
                 truth: truth.as_ref().map(|truth| describe_placement(truth, notation)),
                 mark: mark.as_ref().map(|mark| describe_placement(mark, notation)),
-                links: before.map_or_else(Vec::new, |before| links(view, before, &column.blank)),
+                links: before.map_or_else(Vec::new, |before| links(view, before, column.blank())),
                 best: best.is_some() && rank(truth.as_ref()) == best,
             }
         };
@@ -129,7 +129,7 @@ impl Compared {
             admissible: admissible(columns, notation),
             columns: columns.iter().zip(&placements).enumerate().map(column_view).collect(),
             pairs: comparison.pairs.iter().map(pair_view).collect(),
-            rows: columns.iter().map(|column| column.blank.suggestions.len()).max().unwrap_or_default(),
+            rows: columns.iter().map(|column| column.blank().suggestions.len()).max().unwrap_or_default(),
         }
     }
 
@@ -141,7 +141,7 @@ impl Compared {
 
 /// `812`, or `812 to 1,032` where columns differ.
 fn admissible(columns: &[Column], notation: &Notation) -> String {
-    let numbers = columns.iter().map(|column| column.blank.admissible as u64);
+    let numbers = columns.iter().map(|column| column.blank().admissible as u64);
     let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
     if least == most {
         return notation.count(least);
@@ -162,12 +162,8 @@ fn cells(view: &View, column: &Column, first: Option<&Column>, notation: &Notati
     let cell = |(suggestion, rank): (&Suggestion, usize)| {
         let id = &suggestion.article.id;
         let before = first.map(|first| {
-            first
-                .blank
-                .suggestions
-                .iter()
-                .position(|other| other.index == suggestion.index)
-                .map(|index| index + 1)
+            let mut ranked = first.blank().suggestions.iter().zip(1..);
+            ranked.find(|(other, _)| other.index == suggestion.index).map(|(_, rank)| rank)
         });
         CellView {
             rank,
@@ -185,7 +181,7 @@ fn cells(view: &View, column: &Column, first: Option<&Column>, notation: &Notati
             follow: view.marking(id).href(),
         }
     };
-    column.blank.suggestions.iter().zip(1..).map(cell).collect()
+    column.blank().suggestions.iter().zip(1..).map(cell).collect()
 }
 
 fn rank(followed: Option<&Followed>) -> Option<usize> {
@@ -242,7 +238,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
         let customer = column.customer.as_ref().map(ToString::to_string).unwrap_or_default();
         let [truth, _] = followed(view, column);
         let truth = truth.as_ref();
-        for (suggestion, rank) in column.blank.suggestions.iter().zip(1..) {
+        for (suggestion, rank) in column.blank().suggestions.iter().zip(1..) {
             let article = suggestion.article.unpack();
             let is_true = truth.is_some_and(|(id, _)| *id == article.id);
             lines.push(&[
@@ -257,7 +253,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
             ]);
         }
         let is_suggested =
-            |id: &ArticleId| column.blank.suggestions.iter().any(|suggestion| suggestion.article.id == *id);
+            |id: &ArticleId| column.blank().suggestions.iter().any(|suggestion| suggestion.article.id == *id);
         if let Some((id, Some(placement))) = truth.filter(|(id, _)| !is_suggested(id)) {
             // An article that the filters excluded has no rank.
             let rank = if placement.admissible { placement.rank.to_string() } else { String::new() };

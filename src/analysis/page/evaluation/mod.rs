@@ -60,24 +60,19 @@ enum Tab {
 impl Tab {
     const ALL: [Tab; 5] = [Tab::Overview, Tab::Segments, Tab::Cases, Tab::Customers, Tab::Results];
 
-    fn path(self) -> &'static str {
+    /// Its path and its title.
+    fn about(self) -> (&'static str, &'static str) {
         match self {
-            Self::Overview => "/evaluation",
-            Self::Segments => "/evaluation/segments",
-            Self::Cases => "/evaluation/cases",
-            Self::Customers => "/evaluation/customers",
-            Self::Results => "/evaluation/results",
+            Self::Overview => ("/evaluation", "Methods"),
+            Self::Segments => ("/evaluation/segments", "Segments"),
+            Self::Cases => ("/evaluation/cases", "Cases"),
+            Self::Customers => ("/evaluation/customers", "Customers"),
+            Self::Results => ("/evaluation/results", "Results"),
         }
     }
 
-    fn title(self) -> &'static str {
-        match self {
-            Self::Overview => "Methods",
-            Self::Segments => "Segments",
-            Self::Cases => "Cases",
-            Self::Customers => "Customers",
-            Self::Results => "Results",
-        }
+    fn path(self) -> &'static str {
+        self.about().0
     }
 }
 

@@ -150,10 +150,9 @@ fn curves_above(choice: &Choice, ranks: &Ranks) -> Option<Drawn> {
             MARKED.into_iter().filter_map(|k| Some((k, pair.recall(u16::try_from(k).ok()?)?))).collect();
         let above =
             |k| ranks.recall(*method, k).unwrap_or(0.0) - ranks.recall(Method::None, k).unwrap_or(0.0);
-        let says = |k: usize, found: &Interval| {
+        let words = |found: &Interval| {
             let interval = format::interval(Metric::RecallAt1, found.low, found.high);
-            let difference = format::signed(Metric::RecallAt1, found.difference);
-            format!("{method} at {k}: {difference} ({interval})")
+            format!("{} ({interval})", format::signed(Metric::RecallAt1, found.difference))
         };
         series.push(Series {
             name: method.as_str(),
@@ -163,16 +162,12 @@ fn curves_above(choice: &Choice, ranks: &Ranks) -> Option<Drawn> {
                 .iter()
                 .filter_map(|(k, found)| {
                     let point = POINTS.iter().position(|point| point == k)?;
-                    Some(Mark { point, says: says(*k, found) })
+                    Some(Mark { point, says: format!("{method} at {k}: {}", words(found)) })
                 })
                 .collect(),
             band: Vec::new(),
         });
-        let cell = |(_, found): &(usize, Interval)| {
-            let interval = format::interval(Metric::RecallAt1, found.low, found.high);
-            format!("{} ({interval})", format::signed(Metric::RecallAt1, found.difference))
-        };
-        rows.push((method.to_string(), found.iter().map(cell).collect()));
+        rows.push((method.to_string(), found.iter().map(|(_, found)| words(found)).collect()));
     }
     let ends = series.iter().flat_map(|series| &series.points).map(|(_, above)| *above);
     let y = ("recall@k above none, points", Scale::around(ends.chain([0.0])), format::points as Written);

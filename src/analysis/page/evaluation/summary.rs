@@ -54,15 +54,9 @@ fn lead(best: &MethodResult, figures: &Figures) -> String {
 fn runner_up(best: &MethodResult, next: &MethodResult, figures: &Figures) -> Option<String> {
     let difference = figures.comparison.difference(Metric::CrossEntropy, next.method, best.method)?;
     let apart = format::figure(Metric::CrossEntropy, difference.difference.abs());
-    let begin = format!("The next, {}, is {apart} behind", next.name());
-    Some(if difference.is_significant() {
-        format!("{begin}, a significant difference ({}).", format::p(difference.p, figures.comparison.draws))
-    } else {
-        format!(
-            "{begin}, not a significant difference ({}).",
-            format::p(difference.p, figures.comparison.draws)
-        )
-    })
+    let not = if difference.is_significant() { "" } else { "not " };
+    let p = format::p(difference.p, figures.comparison.draws);
+    Some(format!("The next, {}, is {apart} behind, {not}a significant difference ({p}).", next.name()))
 }
 
 fn first_places(results: &[MethodResult], figures: &Figures) -> String {

@@ -291,7 +291,10 @@ impl CompletionBody {
             blanks: completion
                 .blanks
                 .into_iter()
-                .map(|blank| BlankBody::new(blank, &request.outfit, variants, shown))
+                .map(|Blank { slot, admissible, suggestions, .. }| {
+                    let suggestions = suggestion_bodies(suggestions, &request.outfit, variants, shown);
+                    BlankBody { slot, admissible, suggestions }
+                })
                 .collect(),
             sets: completion.sets.into_iter().map(set).collect(),
             personas: completion.personas,
@@ -299,13 +302,6 @@ impl CompletionBody {
             warnings: completion.warnings,
             timing: TimingBody::new(completion.cost, took),
         }
-    }
-}
-
-impl BlankBody {
-    fn new(blank: Blank, outfit: &[Option<ArticleId>], variants: &Variants, shown: &Shown) -> Self {
-        let suggestions = suggestion_bodies(blank.suggestions, outfit, variants, shown);
-        Self { slot: blank.slot, admissible: blank.admissible, suggestions }
     }
 }
 

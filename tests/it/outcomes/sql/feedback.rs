@@ -1,6 +1,9 @@
 use atelier::{
     completion::tickets::CountedRules,
-    outcomes::{CountedBy, CountedOnly, FeedbackEvent, FeedbackKind, Outcomes, Recorded, SuggestedArticle},
+    outcomes::{
+        CountedBy, CountedOnly, FeedbackEvent, FeedbackKind, Outcomes, Recorded,
+        RuleOutcomes, SuggestedArticle,
+    },
     platform::db::{Conflict, Store, StoreError},
 };
 use atelier_core::domain::{RuleDigest, Timestamp};
@@ -198,8 +201,8 @@ async fn outcomes_count_for_the_rules_that_could_change_them(store: Store) {
     let counts = async |since| {
         let mut rows = feedback.rule_outcomes(since).await.unwrap();
         rows.sort_by_key(|(rule, held_out, _)| (*rule, *held_out));
-        let count = |(rule, held_out, found): (RuleDigest, bool, Outcomes)| {
-            (rule[0], held_out, [found.shown, found.rejected, found.sold.bought])
+        let count = |(rule, held_out, found): (RuleDigest, bool, RuleOutcomes)| {
+            (rule[0], held_out, [found.shown, found.rejected, found.bought])
         };
         rows.into_iter().map(count).collect::<Vec<_>>()
     };
