@@ -4,10 +4,7 @@ pub mod acceptance;
 pub mod releases;
 pub mod routing;
 
-use atelier::{
-    config::Limits,
-    platform::db::{Actor, Name},
-};
+use atelier::{config::Limits, platform::db::Actor};
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -23,8 +20,7 @@ async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor)
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
     service.releases.serve("demo").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
-    let name = Name::new("Some admin").unwrap();
-    let me = service.store.people().find_with_password(&name).await.unwrap().unwrap().0.id;
+    let me = service.find_person("Some admin").await;
     (service, admin, Actor::Person(me))
 }
 
