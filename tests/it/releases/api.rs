@@ -72,7 +72,14 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
     let folder = folder();
     crate::harness::fill(&db).await;
     let service = start_in(&db, folder.path()).await;
-    assert_eq!(activate(&service, "nowhere").is(404).await.json()["code"], "not-found");
+    let nowhere = activate(&service, "nowhere").is(404).await.json();
+    assert_eq!(nowhere["code"], "not-found");
+    let entry = service.log(1).await.remove(0);
+    assert_eq!(
+        (entry.actor, &*entry.action, &*entry.subject),
+        (Actor::Service, "release.refused", "nowhere")
+    );
+    assert_eq!(entry.details["reason"], nowhere["detail"]);
     activate(&service, "demo").is(200).await;
 
     let done = AtomicBool::new(false);
