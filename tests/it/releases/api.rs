@@ -39,9 +39,13 @@ async fn lists_the_methods_of_the_release(Demo(service): Demo) {
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&models().join("demo"), &folder.path().join("demo"));
-    fs::create_dir(folder.path().join("broken")).unwrap();
-    fs::write(folder.path().join("broken/release.json"), "{\"format\":7}").unwrap();
+    make_other_format(&folder.path().join("broken"));
     folder
+}
+
+pub fn make_other_format(release: &Path) {
+    fs::create_dir(release).unwrap();
+    fs::write(release.join("release.json"), "{\"format\":7}").unwrap();
 }
 
 pub fn copy(from: &Path, to: &Path) {

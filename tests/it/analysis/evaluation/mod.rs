@@ -136,7 +136,7 @@ async fn figures_come_from_the_release(Analyst(_service, analyst): Analyst) {
             format!(">{:.3}", mean("mrr")),
             format!("± {:.3}", error.as_f64().unwrap()),
         ];
-        line(html, name).has(expected.each_ref().map(String::as_str));
+        line(html, name).has(expected);
     }
     for baseline in ["popularity", "popularity, told the type", "co-occurrence"] {
         html.has([&format!("<th scope=\"row\">{baseline}</th>")]);
