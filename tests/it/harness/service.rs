@@ -206,6 +206,11 @@ impl Service {
         (person.id, self.state.access().link(person.id, now()).await.unwrap())
     }
 
+    /// Somebody by their name.
+    pub async fn find_person(&self, name: &str) -> PersonId {
+        self.store.people().find_with_password(&Name::new(name).unwrap()).await.unwrap().unwrap().0.id
+    }
+
     /// A key of a program.
     pub async fn issue(&self, scopes: &[Scope]) -> String {
         self.issue_for(Opens::Scopes(scopes.to_vec())).await.0

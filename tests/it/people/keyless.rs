@@ -5,7 +5,7 @@ use atelier_core::domain::Role;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{Service, TestDatabase, apply, on_sqlite};
+use crate::harness::{Html, Service, TestDatabase, apply, json::text, on_sqlite};
 
 const BULK: &str = "application/x-ndjson";
 const BANNER: &str = "Demo: nothing here is private";
@@ -52,11 +52,7 @@ async fn a_full_demo_says_how_to_start_a_shop(db: TestDatabase) {
     let before = service.store.articles().count().await.unwrap();
     let problem = service.post("/articles/bulk", BULK, lines(2001)).await.assert_problem(403, &[]);
     assert_eq!(problem["code"], "demo-full");
-    let detail = problem["detail"].as_str().unwrap();
-    assert!(
-        detail.contains("2,000 rows") && detail.contains("atelier --database sqlite:shop.db"),
-        "{detail}"
-    );
+    text(&problem["detail"]).has(["2,000 rows", "atelier --database sqlite:shop.db"]);
     assert_eq!(service.store.articles().count().await, Ok(before), "all or nothing");
     // Rows that are there are not new ones.
     for _ in 0..2 {
@@ -74,35 +70,17 @@ async fn requests_for_other_hosts_need_a_key(db: TestDatabase) {
     let service = Service::untouched_demo(&db).await;
     // Which hosts are ours is asked of `is_ours`.
     for (line, hosts, status, reason) in [
-        ("GET /articles HTTP/1.1", &["127.0.0.1:8080"][..], 200, ""),
-        ("GET http://localhost:8080/articles HTTP/1.1", &["localhost:8080"], 200, ""),
-        ("GET /articles HTTP/1.0", &[], 200, ""),
-        ("GET /articles HTTP/1.1", &[], 400, "found no Host"),
-        ("GET /articles HTTP/1.1", &["localhost", "evil.example"], 400, "found several Hosts"),
-        ("GET /articles HTTP/1.1", &["local host"], 400, "found the Host \"local host\""),
-        ("GET /articles HTTP/1.1", &["me@localhost"], 400, "found the Host \"me@localhost\""),
-        (
-            "GET /articles HTTP/1.1",
-            &["shop.example"],
-            401,
-            "has the Host \"shop.example\"; expected localhost",
-        ),
-        ("GET /articles HTTP/1.1", &["10.0.0.7"], 401, "has the Host \"10.0.0.7\""),
-        (
-            "GET http://evil.example/articles HTTP/1.1",
-            &["localhost"],
-            401,
-            "and the address \"evil.example\"",
-        ),
-        (
-            "GET http://evil.example/articles HTTP/1.1",
-            &["evil.example"],
-            401,
-            "has the Host \"evil.example\"",
-        ),
+        ("/articles HTTP/1.1", &["127.0.0.1:8080"][..], 200, ""),
+        ("http://localhost:8080/articles HTTP/1.1", &["localhost:8080"], 200, ""),
+        ("/articles HTTP/1.0", &[], 200, ""),
+        ("/articles HTTP/1.1", &[], 400, "found no Host"),
+        ("/articles HTTP/1.1", &["localhost", "evil.example"], 400, "found several Hosts"),
+        ("/articles HTTP/1.1", &["me@localhost"], 400, "found the Host \"me@localhost\""),
+        ("/articles HTTP/1.1", &["10.0.0.7"], 401, "has the Host \"10.0.0.7\"; expected localhost"),
+        ("http://evil.example/articles HTTP/1.1", &["localhost"], 401, "and the address \"evil.example\""),
     ] {
         let hosts = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect::<Vec<_>>().concat();
-        let head = format!("{line}\r\n{hosts}Connection: close\r\n\r\n");
+        let head = format!("GET {line}\r\n{hosts}Connection: close\r\n\r\n");
         let answer = service.exchange(&head).await;
         assert_eq!(answer[9..12].parse(), Ok(status), "{head}: {answer}");
         assert!(answer.replace("\\\"", "\"").contains(reason), "{head}: {answer}");
@@ -134,8 +112,7 @@ async fn pages_of_other_sites_need_a_key(service: Service) {
                 headers.iter().fold(request, |request, (name, value)| request.header(name, value)).await;
             assert_eq!(answer.status != 401, admitted, "{path} {headers:?}: {}", answer.status);
             if !admitted {
-                let detail = answer.json()["detail"].to_string();
-                assert!(detail.contains("a page of another site"), "{detail}");
+                text(&answer.json()["detail"]).has(["a page of another site"]);
             }
         }
     }

@@ -14,8 +14,9 @@ use sha2::Sha256;
 
 use crate::{
     harness::{
-        Call, Demo, FRIEND, Guarded, Service, TestDatabase, apply, contract, now, on_sqlite, tools,
-        until_too_fast,
+        Call, Demo, FRIEND, Guarded, Html, Service, TestDatabase, apply, contract, each, ids,
+        json::{list, text, with},
+        now, on_sqlite, pick, tools, until_too_fast,
     },
     platform::{contract::preflight, routes::read_document},
 };
@@ -66,8 +67,7 @@ async fn a_publishable_key_opens_only_what_a_page_needs(db: TestDatabase) {
             assert_eq!(answer.header("access-control-allow-origin"), SHOP, "{operation}");
             opened.push(operation.to_string());
         } else if !operation.scopes().is_empty() {
-            let problem = answer.assert_problem(403, &[]);
-            assert!(problem["detail"].as_str().unwrap().contains("this one is publishable"), "{problem}");
+            text(&answer.assert_problem(403, &[])["detail"]).has(["this one is publishable"]);
         }
     }
     assert_eq!(opened, ["GET /articles/{id}/looks", "GET /articles/{id}/similar", "POST /feedback"]);
@@ -122,8 +122,7 @@ async fn only_pages_of_a_keys_origins_may_use_it(Demo(service): Demo) {
         let problem = request.is(403).await;
         // Whoever wrote the page reads why.
         assert_eq!(problem.header(readers), origins.first().copied().unwrap_or_default(), "{origins:?}");
-        let problem = problem.json();
-        assert!(problem["detail"].as_str().unwrap().contains("for pages of other origins"), "{problem}");
+        text(&problem.json()["detail"]).has(["for pages of other origins"]);
     }
 }
 
@@ -137,12 +136,10 @@ async fn pages_name_customers_only_as_the_shop_signed_them(db: TestDatabase) {
     let own = looks(&signed, &key).is(200).await;
     assert_eq!(own.header("cache-control"), "private, no-cache");
     let as_program = service.json(with_customer(LOOKS, "c-000010")).await;
-    let ids = |looks: &Value| {
-        let looks = looks["looks"].as_array().unwrap().iter();
-        let pieces = looks.flat_map(|look| look["articles"].as_array().unwrap());
-        pieces.map(|piece| piece["article"]["id"].clone()).collect::<Vec<_>>()
+    let pieces = |answer: &Value| -> Vec<Vec<String>> {
+        list(&answer["looks"]).iter().map(|look| ids(&look["articles"])).collect()
     };
-    assert_eq!(ids(&own.json()), ids(&as_program), "the customer's own looks");
+    assert_eq!(pieces(&own.json()), pieces(&as_program), "the customer's own looks");
 
     // Whether the customer exists makes no difference to who guesses.
     for customer in ["c-000010", "c-never"] {
@@ -155,7 +152,7 @@ async fn pages_name_customers_only_as_the_shop_signed_them(db: TestDatabase) {
             for path in [LOOKS, SIMILAR] {
                 let problem = get(&service, &with_customer(path, &wrong), &key).is(422).await.json();
                 assert_eq!(problem["errors"][0]["parameter"], "customer", "{path} {wrong}");
-                assert!(problem["detail"].as_str().unwrap().contains(said), "{path} {wrong}: {problem}");
+                assert!(text(&problem["detail"]).contains(said), "{path} {wrong}: {problem}");
             }
         }
     }
@@ -163,7 +160,7 @@ async fn pages_name_customers_only_as_the_shop_signed_them(db: TestDatabase) {
     looks(&signed, &other_key).is(422).await;
     // The shop signs everyone who is signed in.
     let stranger = looks(&sign(&record, "c-never", 3600), &key).ok().await;
-    assert_eq!(ids(&stranger), ids(&get(&service, LOOKS, &key).ok().await));
+    assert_eq!(pieces(&stranger), pieces(&get(&service, LOOKS, &key).ok().await));
 }
 
 #[apply(on_sqlite)]
@@ -202,12 +199,9 @@ async fn pages_see_only_public_attributes(Demo(service): Demo) {
         with_customer(SIMILAR, &signed),
     ] {
         let answer = get(&service, &path, &key).ok().await;
-        let text = answer.to_string();
-        for private in
-            ["margin", "0.61", "Weaver", "4141", "cost", "zurich", "gtin", "stock\":{", "\"sizes\""]
-        {
-            assert!(!text.contains(private), "{path}: {private} in {text}");
-        }
+        let private =
+            ["margin", "0.61", "Weaver", "4141", "cost", "zurich", "gtin", "stock\":{", "\"sizes\""];
+        answer.to_string().lacks(private);
         assert_eq!(answer["warnings"], json!([]), "{path}");
         if let Some(items) = answer["items"].as_array() {
             assert!((1..=24).contains(&items.len()), "{path}: {}", items.len());
@@ -230,38 +224,32 @@ async fn shown_piece(service: &Service, key: &str) -> Value {
     json!({"completion_id": look["completion_id"], "slot": piece["slot"], "article": piece["article"]["id"]})
 }
 
-fn with(mut event: Value, field: &str, value: &str) -> Value {
-    event[field] = value.into();
-    event
-}
-
 #[apply(on_sqlite)]
 async fn pages_report_what_they_showed_and_added(Demo(service): Demo) {
     let (key, record) = publish(&service, SHOP).await;
     let shown = shown_piece(&service, &key).await;
-    let event = |id: &str, kind: &str| with(with(shown.clone(), "id", id), "kind", kind);
+    let event = |id: &str, kind: &str| with(shown.clone(), json!({"id": id, "kind": kind}));
+    let event_of = |id: &str, kind, customer: &str| with(event(id, kind), json!({"customer": customer}));
     let report = |body: Value| as_page(service.send("/feedback", body), &key);
     let events = json!([
         event("1", "shown"),
         event("2", "accepted"),
         event("3", "bought"),
         event("4", "rejected"),
-        with(event("5", "accepted"), "customer", "c-000010"),
-        with(event("6", "accepted"), "customer", &sign(&record, "c-000010", 60)),
-        with(event("7", "shown"), "customer", &sign(&record, "c-never", 60)),
+        event_of("5", "accepted", "c-000010"),
+        event_of("6", "accepted", &sign(&record, "c-000010", 60)),
+        event_of("7", "shown", &sign(&record, "c-never", 60)),
     ]);
     let answer = report(events).ok().await;
-    let taken: Vec<bool> = answer.as_array().unwrap().iter().map(|item| item["recorded"] == true).collect();
+    let taken: Vec<bool> = list(&answer).iter().map(|item| item["recorded"] == true).collect();
     assert_eq!(taken, [true, true, false, false, false, true, true], "{answer:#}");
-    assert_eq!(answer[2]["errors"][0]["pointer"], "/kind");
-    assert_eq!(answer[4]["errors"][0]["pointer"], "/customer");
+    assert_eq!(pick(&answer, "2/errors/0/pointer 4/errors/0/pointer"), json!(["/kind", "/customer"]));
     report(vec![event("8", "shown"); 51].into()).is(422).await;
     let counts = service.json("/feedback/counts").await;
     assert_eq!(counts["items"][0]["accepted"], 2, "{counts}");
     let export = service.json("/customers/c-000010/export").await;
     // Both may have the same millisecond: then their order says nothing.
-    let feedback = export["feedback"].as_array().unwrap().iter();
-    let mut kinds: Vec<&str> = feedback.map(|event| event["kind"].as_str().unwrap()).collect();
+    let mut kinds: Vec<&str> = list(&export["feedback"]).iter().map(|event| text(&event["kind"])).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, ["accepted", "shown"], "of the one that the shop signed");
 
@@ -279,8 +267,8 @@ async fn pages_report_what_they_showed_and_added(Demo(service): Demo) {
 async fn pages_have_a_rate_of_events(db: TestDatabase) {
     let service = Service::demo_with(&db, Limits { address_rate: 20, ..Limits::default() }).await;
     let (key, _) = publish(&service, SHOP).await;
-    let shown = with(shown_piece(&service, &key).await, "kind", "shown");
-    let visit = |n: u32| with(with(shown.clone(), "id", &n.to_string()), "visitor", &n.to_string());
+    let shown = with(shown_piece(&service, &key).await, json!({"kind": "shown"}));
+    let visit = |n: u32| with(shown.clone(), json!({"id": n.to_string(), "visitor": n.to_string()}));
     let events: Value = (0..50).map(visit).collect();
     let answer = until_too_fast(|| as_page(service.send("/feedback", &events), &key)).await;
     let problem = answer.assert_problem(429, &[]);
@@ -309,13 +297,10 @@ async fn pages_offer_the_sizes_that_are_there(Demo(service): Demo) {
         let look = json!({"articles": [id, "a-00568", "a-00259"], "state": "published"});
         service.put("/looks/office", look).await;
         let answer = get(&service, &path, &key).ok().await;
-        let looks = answer["looks"].as_array().unwrap().iter();
-        let mut pieces = looks.flat_map(|look| look["articles"].as_array().unwrap());
+        let mut pieces = list(&answer["looks"]).iter().flat_map(|look| list(&look["articles"]));
         let own = pieces.find(|piece| piece["article"]["id"] == id);
         let own = own.unwrap_or_else(|| panic!("{path}: {answer}"));
-        let variants = own["article"]["variants"].as_array().unwrap().iter();
-        let stock: Vec<bool> = variants.map(|one| one["in_stock"] == true).collect();
-        assert_eq!(stock, expected, "{path}");
+        assert_eq!(each(&own["article"]["variants"], "in_stock"), json!(expected), "{path}");
     }
 }
 
@@ -406,15 +391,15 @@ async fn an_admin_makes_publishable_keys(Guarded(service): Guarded) {
     let origins = "https://boutique.example https://m.boutique.example";
     let fields = [("label", "Shop"), ("origins", origins), ("days", "365")];
     let html = admin.post("/access/keys", &fields).await.text();
-    let inside = |mark: &str| html.split_once(mark).unwrap().1.split_once("</pre>").unwrap().0;
-    let (key, secret) =
-        (inside("aria-label=\"API key\">"), inside("aria-label=\"Secret that signs customers\">"));
+    let [key, secret] = ["API key", "Secret that signs customers"]
+        .map(|label| html.between(&format!("aria-label=\"{label}\">"), "</pre>"));
     assert!(key.starts_with("atlp_") && secret.starts_with("atls_"), "{key}");
+    // Neither is shown again.
     let list = admin.page("/access/keys").await;
-    assert!(list.contains("pages of https://boutique.example, https://m.boutique.example"), "{list}");
-    assert!(!list.contains(&key[5..]) && !list.contains(&secret[5..]), "neither is shown again");
+    list.has(["pages of https://boutique.example, https://m.boutique.example"]);
+    list.lacks([&key[5..], &secret[5..]]);
     // No release is live.
-    get(&service, LOOKS, key).is(503).await;
+    get(&service, LOOKS, &key).is(503).await;
     let entry = service.log(1).await.remove(0);
     assert_eq!(entry.action, "key.create");
     let details = Value::from(entry.details);
@@ -422,7 +407,7 @@ async fn an_admin_makes_publishable_keys(Guarded(service): Guarded) {
     assert!(!details.to_string().contains(&secret[5..]), "{details}");
     let id = service.store.api_keys().list().await.unwrap()[0].id.0;
     admin.post(format!("/access/keys/{id}/revoke"), &[]).is(303).await;
-    get(&service, LOOKS, key).is(401).await;
+    get(&service, LOOKS, &key).is(401).await;
 }
 
 /// The documentation's examples sign what the service reads.

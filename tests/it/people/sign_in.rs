@@ -1,21 +1,16 @@
 //! Signing in and out, and attempts to get in without permission.
 
-use std::{
-    net::IpAddr,
-    pin::pin,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{net::IpAddr, pin::pin, time::Duration};
 
 use atelier::{
     people::Token,
-    platform::db::{Actor, Author, Name},
+    platform::db::{Actor, Author},
 };
 use atelier_core::domain::Role;
 use futures_util::FutureExt;
 use reqwest::Client;
 
-use crate::harness::{Answer, Browser, Call, Demo, Service, apply, browser, contract, now, on_sqlite, until};
+use crate::harness::{Answer, Browser, Call, Demo, Html, Service, apply, browser, contract, now, on_sqlite};
 
 const PASSWORD: &str = "a horse in Zurich";
 const NEXT: &str = "an alpaca at the lake";
@@ -43,9 +38,7 @@ fn signed_in(service: &Service, answer: &Answer) -> Browser {
 
 /// A new link of the stylist's.
 async fn link(service: &Service) -> Token {
-    let name = Name::new(STYLIST).unwrap();
-    let (person, _) = service.store.people().find_with_password(&name).await.unwrap().unwrap();
-    service.state.access().link(person.id, now()).await.unwrap()
+    service.state.access().link(service.find_person(STYLIST).await, now()).await.unwrap()
 }
 
 #[apply(on_sqlite)]
@@ -59,16 +52,15 @@ async fn a_link_signs_in_once_and_sets_a_password(service: Service) {
         assert!(service.page(&path).is(200).await.text().contains("Welcome, admin"));
     }
     let refused = use_link(&service, &link, "short").is(422).await.text();
-    assert!(refused.contains("12 to 256 characters, this one 5"), "{refused}");
+    refused.has(["12 to 256 characters, this one 5"]);
     let entered = use_link(&service, &link, PASSWORD).is(303).await;
     assert_eq!(entered.header("location"), "/studio");
     assert!(signed_in(&service, &entered).page("/studio").await.contains(">admin</span>"));
 
-    let again = use_link(&service, &link, "").is(404).await.text();
-    assert!(again.contains("role=\"alert\">this link was already used"), "{again}");
+    use_link(&service, &link, "").is(404).await.text().has(["role=\"alert\">this link was already used"]);
     for path in [&*path, "/sign-in/made-up", "/sign-in/%00", &format!("/sign-in/{}", "0".repeat(64))] {
-        let page = service.page(path).is(404).await.text();
-        assert!(page.contains("<h1>Sign in</h1>"), "{path}: the person can sign in otherwise");
+        // The person can sign in otherwise.
+        service.page(path).is(404).await.text().has(["<h1>Sign in</h1>"]);
     }
     assert!(access.without_password(now()).await.unwrap().is_none());
     sign_in(&service, "Admin", PASSWORD).is(303).await;
@@ -83,9 +75,8 @@ async fn a_password_signs_in_and_signing_out_ends_the_session(service: Service) 
     assert_eq!(said, [("sign-in", STYLIST), ("password.set", STYLIST)]);
 
     let wrong = sign_in(&service, "some stylist", "a horse in Basle").is(401).await.text();
-    assert!(wrong.contains("wrong name or password"), "{wrong}");
-    assert!(wrong.contains(r#"value="some stylist""#) && !wrong.contains("Basle"), "{wrong}");
-    assert!(sign_in(&service, "nobody", PASSWORD).await.text().contains("wrong name or password"));
+    wrong.has(["wrong name or password", r#"value="some stylist""#]).lacks(["Basle"]);
+    sign_in(&service, "nobody", PASSWORD).await.text().has(["wrong name or password"]);
 
     let ada = signed_in(&service, &sign_in(&service, "some stylist", PASSWORD).await);
     ada.get("/studio").is(200).await;
@@ -159,49 +150,24 @@ async fn one_of_two_new_passwords_wins(service: Service) {
     }
 }
 
-/// More of them are in tests/fixtures/passwords.
+/// Which ones are easy is asked of `find_weakness`.
 #[apply(on_sqlite)]
 async fn easy_passwords_are_refused(service: Service) {
     let ada = service.signed_in(Role::Stylist).await;
     for (password, reason) in [
         ("password1234", "close to a common password"),
-        ("p4$$w0rdp4$$w0rd", "repeats itself"),
         ("            ", "repeats itself"),
-        ("zxcvbnm,./asdfgh", "keys in a row"),
-        ("atelier20262027", "too easy to guess"),
-        ("Gurke2026!Gurke2026", "too easy to guess"),
-        ("0123456789012", "letters or digits in a row"),
-        ("elizabeth1234", "close to a common name"),
-        ("ichliebedich", "too few words"),
-        ("stylist16121976", "date or a year"),
         ("I am some stylist, hello", "contains your name"),
         ("too short", "12 to 256 characters, this one 9"),
         ("x".repeat(300).as_str(), "12 to 256 characters, this one 300"),
     ] {
         let html = ada.post("/password", &[("password", password)]).is(422).await.text();
-        assert!(html.contains("role=\"alert\">") && html.contains(reason), "{password}: {html}");
-        assert!(!html.contains(password), "a password is not shown");
+        html.has(["role=\"alert\">", reason]).lacks([password]);
     }
     let link = link(&service).await;
     let html = use_link(&service, &link, "password1234").is(422).await.text();
-    assert!(html.contains("too easy to guess") && html.contains("Welcome, Some stylist"), "{html}");
+    html.has(["too easy to guess", "Welcome, Some stylist"]);
     use_link(&service, &link, PASSWORD).is(303).await;
-}
-
-#[apply(on_sqlite)]
-async fn guessing_passwords_is_slowed_down(service: Service) {
-    // What can be nobody's password is no attempt.
-    for _ in 0..7 {
-        let answer = sign_in(&service, "ada", &"x".repeat(257)).is(401).await;
-        assert!(answer.text().contains("wrong name or password"));
-    }
-    for _ in 0..5 {
-        sign_in(&service, "ada", "x").is(401).await;
-    }
-    let slowed = sign_in(&service, "ada", "x").is(429).await;
-    let wait: u64 = slowed.header("retry-after").parse().unwrap();
-    assert!((1..=2).contains(&wait), "{wait}");
-    sign_in(&service, "bo", "x").is(401).await;
 }
 
 /// As many sign-ins from this machine as wait for a hash. Each keeps its place until it is dropped, because it is polled only
@@ -272,33 +238,6 @@ async fn try_on(client: &Client, service: &Service, device: &str, name: &str, pa
     call.form(&[("name", name), ("password", password)]).await.status
 }
 
-#[apply(on_sqlite)]
-async fn one_address_keeps_nobody_else_from_signing_in(service: Service) {
-    set_password(&service.signed_in(Role::Stylist).await, "", PASSWORD).await;
-    let (service, attacker) = (&service, &browser_at([127, 0, 0, 1]));
-    let (attacking, refused) = (&AtomicBool::new(true), &AtomicBool::new(false));
-    // More at once than there are places.
-    let attack = futures_util::future::join_all((0..90).map(async |first| {
-        for number in (first..).step_by(90).take_while(|_| attacking.load(Ordering::Relaxed)) {
-            let status = try_on(attacker, service, "", &format!("n{number}"), "a wrong password").await;
-            refused.fetch_or(status == 429, Ordering::Relaxed);
-        }
-    }));
-    let others = async {
-        // The attack fills the line.
-        until!(refused.load(Ordering::Relaxed));
-        let mut statuses = Vec::new();
-        for number in 0..20 {
-            let there = browser_at([127, 0, 0, 2 + number % 3]);
-            statuses.push(try_on(&there, service, "", STYLIST, PASSWORD).await);
-        }
-        attacking.store(false, Ordering::Relaxed);
-        statuses
-    };
-    let (_, others) = tokio::join!(attack, others);
-    assert_eq!(others, [303; 20]);
-}
-
 /// The cookie by which a device is known that has signed in.
 fn device(answer: &Answer) -> String {
     let cookies = answer.headers("set-cookie");
@@ -307,19 +246,21 @@ fn device(answer: &Answer) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
+/// `line` asks who comes first.
 #[apply(on_sqlite)]
-async fn a_known_device_comes_before_strangers(service: Service) {
+async fn a_known_device_and_another_address_have_places_in_a_full_line(service: Service) {
     let ada = service.signed_in(Role::Stylist).await;
     let first = device(&set_password(&ada, "", PASSWORD).await);
-    let client = browser();
+    let (client, elsewhere) = (browser(), browser_at([127, 0, 0, 2]));
+    let try_elsewhere = try_on(&elsewhere, &service, "", STYLIST, PASSWORD);
     let try_on = async |device: &str, name, password| try_on(&client, &service, device, name, password).await;
     let waiting = occupy_line(&service).await;
     assert_eq!(try_on(&first, "bo", PASSWORD).await, 429, "it is known as one person only");
-    let mut admitted = pin!(try_on(&first, STYLIST, PASSWORD));
+    let mut admitted = pin!(async { tokio::join!(try_on(&first, STYLIST, PASSWORD), try_elsewhere) });
     let waited = tokio::time::timeout(Duration::from_millis(500), &mut admitted).await;
-    assert!(waited.is_err(), "it has a place, and a turn when one of the others ends");
+    assert!(waited.is_err(), "at least one has a place, and a turn when one of the others ends");
     drop(waiting);
-    assert_eq!(admitted.await, 303);
+    assert_eq!(admitted.await, (303, 303));
 
     // Strangers make the name wait on other devices.
     for _ in 0..5 {
@@ -341,14 +282,22 @@ async fn a_known_device_comes_before_strangers(service: Service) {
 #[apply(on_sqlite)]
 async fn parallel_attempts_count_one_by_one(service: Service) {
     service.invite("Çiğdem", Role::Stylist).await;
+    // What can be nobody's password is no attempt.
+    for _ in 0..7 {
+        let answer = sign_in(&service, "Çiğdem", &"x".repeat(257)).is(401).await;
+        assert!(answer.text().contains("wrong name or password"));
+    }
     // One account, however it is written.
     let names = ["Çiğdem", "çiğdem", "ÇIĞDEM", " çiğdem ", "ÇiĞdem"];
     let service = &service;
-    let attempts =
-        (0..15).map(async |number| sign_in(service, names[number % 5], "a wrong password").await.status);
-    let mut statuses = futures_util::future::join_all(attempts).await;
-    statuses.sort_unstable();
-    assert_eq!(statuses[..6], [401, 401, 401, 401, 401, 429], "five are free");
+    let attempts = (0..15).map(async |number| sign_in(service, names[number % 5], "a wrong password").await);
+    let mut answers = futures_util::future::join_all(attempts).await;
+    answers.sort_unstable_by_key(|answer| answer.status);
+    let statuses: Vec<u16> = answers[..6].iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [401, 401, 401, 401, 401, 429], "five are free");
+    let wait: u64 = answers[5].header("retry-after").parse().unwrap();
+    assert!((1..=2).contains(&wait), "{wait}");
+    sign_in(service, "bo", "x").is(401).await;
 }
 
 #[apply(contract)]
@@ -367,12 +316,10 @@ async fn a_link_expires_and_a_newer_one_replaces_it(service: Service) {
 async fn forged_forms_change_nothing(service: Service) {
     let ada = service.signed_in(Role::Admin).await;
     let bo = service.signed_in(Role::Stylist).await.session.form_token();
-    for csrf in ["", "x", &bo] {
-        let forged = [("csrf", csrf), ("note", "likes blue")];
-        let refused = ada.post_bare("/sign-out", &forged).is(403).await.text();
-        assert!(refused.contains("so nothing was changed"), "{csrf}: {refused}");
-        assert!(refused.contains("Your note was: likes blue"), "what was typed is not lost: {refused}");
-    }
+    let forged = [("csrf", &*bo), ("note", "likes blue")];
+    let refused = ada.post_bare("/sign-out", &forged).is(403).await.text();
+    // What was typed is not lost.
+    refused.has(["so nothing was changed", "Your note was: likes blue"]);
     ada.get("/studio").is(200).await;
     sign_in(&service, "a", "b").header("sec-fetch-site", "cross-site").is(403).await;
     // Over plain HTTP a browser sends only the origin.
@@ -399,7 +346,6 @@ async fn a_sign_in_returns_to_the_requested_page(service: Service) {
         ("/personas", "/personas"),
         ("/studio%3Ffind%3D%2501", "/studio?find=%01"),
         ("/%FF", "/studio"),
-        ("%2F%2Fevil.example", "/studio"),
         ("/%0d%0aSet-Cookie:%20x=1", "/studio"),
     ] {
         let path = format!("/sign-in?next={next}");

@@ -14,7 +14,11 @@ use tokio::{
     time::{interval, sleep, timeout},
 };
 
-use crate::harness::{Demo, Guarded, Service, TestDatabase, apply, on_sqlite, outfits, until};
+use crate::harness::{
+    Demo, Guarded, Html, Service, TestDatabase, apply, assert_has,
+    json::{codes, list, text},
+    on_sqlite, outfits, until,
+};
 
 /// Longer than a test may run.
 const FOREVER: u32 = 600_000;
@@ -269,16 +273,8 @@ async fn a_caller_that_asks_first_sends_nothing(Guarded(service): Guarded) {
 async fn streams_at_the_same_time_are_limited(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { streams: 1, ..patient() }).await;
     let line = "{\"id\":\"c-1\",\"features\":{}}\n";
-    let mut first = connect(&service).await;
-    let headers =
-        format!("Content-Type: {NDJSON}\r\nContent-Length: {}\r\nExpect: 100-continue\r\n", line.len());
-    send(&mut first, "POST", "/customers/bulk", &headers).await;
     // The service asks for the body when the stream has its place.
-    let mut interim = Vec::new();
-    while !interim.ends_with(b"\r\n\r\n") {
-        interim.push(first.read_u8().await.unwrap());
-    }
-    assert!(interim.starts_with(b"HTTP/1.1 100 "), "{}", String::from_utf8_lossy(&interim));
+    let mut first = begin_upload(&service, line.len()).await;
     let refused = service.post("/customers/bulk", NDJSON, line).await;
     assert_eq!(refused.assert_problem(429, &[])["code"], "too-many-streams");
     assert_eq!(refused.header("retry-after"), "5");
@@ -337,20 +333,18 @@ async fn slow_bodies_are_refused(db: TestDatabase) {
 async fn warnings_and_reasons_do_not_multiply_a_body(Demo(service): Demo) {
     let unknown = |count: usize| (0..count).map(|n| (format!("f{n}"), json!(1))).collect::<Value>();
     let answer = service.ask_ok("/compare", json!({"features": unknown(900), "outfit": [null]})).await;
-    for column in answer["columns"].as_array().unwrap() {
-        let warnings = column["warnings"].as_array().unwrap();
-        assert_eq!(warnings.len(), 21);
-        assert_eq!(warnings[20]["code"], "more-warnings");
-        assert_eq!(warnings[20]["detail"], "881 more warnings are left out");
+    let more = json!({"code": "more-warnings", "detail": "881 more warnings are left out"});
+    for column in list(&answer["columns"]) {
+        assert_eq!(list(&column["warnings"]).len(), 21);
+        assert_has(&column["warnings"][20], &more);
     }
     // Those that matter come first.
     let mut features = unknown(900);
     features["nogo_materials"] = json!(["lether"]);
     let request = json!({"features": features, "outfit": [null], "filters": {"price": {"max": 0.001}}});
-    let warnings = service.ask_ok("/complete", request).await["warnings"].take();
-    assert_eq!(warnings[0]["code"], "nothing-admissible");
-    let mut codes = warnings.as_array().unwrap().iter().map(|warning| &warning["code"]);
-    assert!(codes.any(|code| code == "no-go-without-articles"), "{warnings}");
+    let answer = service.ask_ok("/complete", request).await;
+    let codes = codes(&answer["warnings"]);
+    assert!(codes[0] == "nothing-admissible" && codes.contains(&"no-go-without-articles"), "{codes:?}");
     let no_gos = json!({"no_gos": vec!["leather"; 1001]});
     for (features, pointer) in [(unknown(1001), "/features"), (no_gos, "/features/no_gos")] {
         for path in ["/compare", "/complete"] {
@@ -371,15 +365,14 @@ async fn warnings_and_reasons_do_not_multiply_a_body(Demo(service): Demo) {
 async fn answers_are_limited(Demo(service): Demo) {
     let request = json!({"outfit": [null], "k": 100});
     let answer = service.ask_ok("/complete", &request).await;
-    for suggestion in answer["blanks"][0]["suggestions"].as_array().unwrap() {
-        let id = suggestion["article"]["id"].as_str().unwrap();
+    for suggestion in list(&answer["blanks"][0]["suggestions"]) {
+        let id = text(&suggestion["article"]["id"]);
         let article = json!({"type": suggestion["article"]["type"], "text": "x".repeat(60_000)});
         service.put(format!("/articles/{id}"), article).is(200).await;
     }
     until!(service.ask_ok("/complete", &request).await.to_string().len() > 5_000_000);
     let batch = |items: usize| service.send("/complete/batch", json!({"items": vec![&request; items]}));
-    let refused = batch(10).is(422).await.text();
-    assert!(refused.contains("longer than 32 MiB; ask for fewer"), "{refused}");
+    batch(10).is(422).await.text().has(["longer than 32 MiB; ask for fewer"]);
     batch(3).is(200).await;
 }
 

@@ -6,7 +6,6 @@ pub mod health;
 pub mod limits;
 pub mod metrics;
 pub mod monitoring;
-pub mod odd_addresses;
 pub mod problems;
 pub mod refusing;
 pub mod routes;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Service, apply, on_sqlite};
+use crate::harness::{Html, Service, apply, on_sqlite};
 
 #[apply(on_sqlite)]
 async fn an_unknown_path_is_a_problem(service: Service) {
@@ -18,10 +18,8 @@ async fn an_unknown_path_is_a_problem(service: Service) {
 async fn browsers_get_a_page(service: Service) {
     let answer = service.page("/<script>").is(404).await;
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-    let html = answer.text();
-    assert!(html.contains("<h1>There is nothing here</h1>"), "{html}");
-    assert!(html.contains("<a class=\"button\" href=\"/\" hx-boost=\"false\">Back to Studio</a>"), "{html}");
-    assert!(!html.contains("<script>"), "{html}");
+    let back = "<a class=\"button\" href=\"/\" hx-boost=\"false\">Back to Studio</a>";
+    answer.text().has(["<h1>There is nothing here</h1>", back]).lacks(["<script>"]);
 }
 
 #[apply(on_sqlite)]
@@ -37,7 +35,5 @@ async fn request_ids_are_kept_or_made(service: Service) {
 #[apply(on_sqlite)]
 async fn every_problem_is_explained(service: Service) {
     let html = service.page("/docs/problems").await.text();
-    for kind in atelier::platform::http::KINDS {
-        assert!(html.contains(&format!("<section id=\"{}\">", kind.code())), "{}", kind.code());
-    }
+    html.has(atelier::platform::http::KINDS.iter().map(|kind| format!("<section id=\"{}\">", kind.code())));
 }

@@ -39,9 +39,13 @@ async fn lists_the_methods_of_the_release(Demo(service): Demo) {
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&models().join("demo"), &folder.path().join("demo"));
-    fs::create_dir(folder.path().join("broken")).unwrap();
-    fs::write(folder.path().join("broken/release.json"), "{\"format\":7}").unwrap();
+    make_other_format(&folder.path().join("broken"));
     folder
+}
+
+pub fn make_other_format(release: &Path) {
+    fs::create_dir(release).unwrap();
+    fs::write(release.join("release.json"), "{\"format\":7}").unwrap();
 }
 
 pub fn copy(from: &Path, to: &Path) {
@@ -72,7 +76,14 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
     let folder = folder();
     crate::harness::fill(&db).await;
     let service = start_in(&db, folder.path()).await;
-    assert_eq!(activate(&service, "nowhere").is(404).await.json()["code"], "not-found");
+    let nowhere = activate(&service, "nowhere").is(404).await.json();
+    assert_eq!(nowhere["code"], "not-found");
+    let entry = service.log(1).await.remove(0);
+    assert_eq!(
+        (entry.actor, &*entry.action, &*entry.subject),
+        (Actor::Service, "release.refused", "nowhere")
+    );
+    assert_eq!(entry.details["reason"], nowhere["detail"]);
     activate(&service, "demo").is(200).await;
 
     let done = AtomicBool::new(false);

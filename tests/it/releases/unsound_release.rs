@@ -3,13 +3,13 @@
 use std::{fs, path::Path};
 
 use atelier::config::Limits;
-use atelier_core::util::digest;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
     harness::{Service, TestDatabase, apply, json::text, models, on_sqlite},
-    releases::api::copy,
+    outfits::api::change_file,
+    releases::api::{change_manifest, copy},
 };
 
 /// A folder with a copy of the demo release with one method, and its model changed.
@@ -23,16 +23,14 @@ fn changed(method: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
 
 /// Changes a method's model, and leaves the release only that method.
 fn replace(release: &Path, method: &str, change: impl FnOnce(&mut Vec<u8>)) {
-    let file = format!("{method}.onnx");
-    let mut bytes = fs::read(release.join(&file)).unwrap();
-    change(&mut bytes);
-    fs::write(release.join(&file), &bytes).unwrap();
-    let path = release.join("release.json");
-    let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    manifest["files"][&file]["sha256"] = json!(digest::sha256(&bytes));
-    manifest["default_method"] = json!(method);
-    manifest["methods"].as_array_mut().unwrap().retain(|entry| entry["method"] == method);
-    fs::write(path, manifest.to_string()).unwrap();
+    change_file(release, &format!("{method}.onnx"), |mut bytes| {
+        change(&mut bytes);
+        bytes
+    });
+    change_manifest(release, |manifest| {
+        manifest["default_method"] = json!(method);
+        manifest["methods"].as_array_mut().unwrap().retain(|entry| entry["method"] == method);
+    });
 }
 
 /// The number that attention adds for padding becomes 0, so that padding counts as an article.
@@ -64,9 +62,7 @@ async fn the_list_says_why_a_folder_is_refused(db: TestDatabase) {
     let folder = changed("gsu", |bytes| attend_padding(bytes));
     let cut = folder.path().join("cut");
     copy(&models().join("demo"), &cut);
-    let manifest = fs::read_to_string(cut.join("release.json")).unwrap();
-    let manifest = manifest.replace("\"name\": \"demo\",\n  \"created", "\"name\": \"cut\",\n  \"created");
-    fs::write(cut.join("release.json"), manifest).unwrap();
+    change_manifest(&cut, |manifest| manifest["name"] = json!("cut"));
     fs::write(cut.join("c.onnx"), "short").unwrap();
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     // Whether the release was tried, and why it is refused.

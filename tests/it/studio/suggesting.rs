@@ -100,19 +100,14 @@ async fn suggests_what_complete_answers(Stylist(service, browser): Stylist) {
 
 #[apply(on_sqlite)]
 async fn finds_customers_by_whole_words(Stylist(service, browser): Stylist) {
-    let woman = json!({"name": "Müller", "gender": "female", "fit": "slim", "preferred_colours": ["navy"]});
-    let man = json!({"gender": "male", "nogo_colours": ["navy"]});
+    let (woman, man) = (json!({"name": "Müller", "gender": "female"}), json!({"gender": "male"}));
     for (id, features) in [("zz-woman", woman), ("zz-man", man)] {
         service.put(format!("/customers/{id}"), json!({ "features": features })).is(201).await;
     }
-    // He refuses navy. Only if no word is whole, beginnings count.
-    for (words, is_woman, is_man) in [
-        ("male", false, true),
-        ("navy", true, false),
-        ("fema", true, false),
-        ("mueller", true, false),
-        ("", true, true),
-    ] {
+    // Only if no word is whole, beginnings count.
+    for (words, is_woman, is_man) in
+        [("male", false, true), ("fema", true, false), ("mueller", true, false), ("", true, true)]
+    {
         let html = browser.studio(&format!("find=zz-+{words}")).await;
         let found = ["woman", "man"].map(|who| html.contains(&format!("customer=zz-{who}\"")));
         assert_eq!(found, [is_woman, is_man], "{words}");
@@ -235,7 +230,22 @@ async fn saves_an_outfit(Stylist(service, browser): Stylist) {
     let whole = format!("{CUSTOMER}&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&own.occasion=office");
     let there = browser.change("/studio/outfits", &[("view", &whole)]).await;
     let kept = last_outfit(&service).await;
-    browser.page(there).await.has([format!("Saved as outfit {}", kept.seq)]);
+    browser.page(there).await.has([format!("Saved as outfit {}.", kept.seq)]);
+    // An address may be made up.
+    let seq = &*kept.seq.to_string();
+    for (view, seq) in [
+        (&*whole, "99999"),
+        (&whole, "x"),
+        (&whole, &*(kept.seq - 1).to_string()),
+        // Another customer, other articles, another occasion, an outfit that is not complete.
+        (&whole.replace("c-014871", "c-000001"), seq),
+        (&whole.replace("a-01130", "a-01243"), seq),
+        (&whole.replace("office", "wedding"), seq),
+        (&whole.replace("a-01130", ""), seq),
+    ] {
+        let html = browser.studio(&format!("{view}&saved={seq}")).await;
+        assert!(!html.contains("Saved as outfit") && !html.contains("saved="), "{view} {seq}");
+    }
     assert_eq!(kept.origin, Origin::Saved);
     let articles: Vec<&str> = kept.outfit.articles().iter().map(ArticleId::as_str).collect();
     assert_eq!(articles, ["a-00134", "a-00568", "a-00259", "a-01130"]);
@@ -267,21 +277,6 @@ async fn refuses_to_save_an_invalid_outfit(Stylist(service, browser): Stylist) {
 }
 
 #[apply(on_sqlite)]
-async fn escapes_article_texts(Stylist(service, browser): Stylist) {
-    let evil = "<script>alert(1)</script>\"' onload=x";
-    let body = json!({"type": "coat", "name": evil, "colour": "\"><b>", "brand": evil, "price": 1});
-    service.put("/articles/a-evil", body).is(201).await;
-    let features = json!({"features": {"gender": evil, "preferred_brands": [evil]}});
-    service.put("/customers/c-evil", features).await;
-    let address = "/studio?customer=c-evil&slot=a-evil&slot=&slot=a-00134&slot=a-00568&pick=1&search=alert&if.gender=%3Cb%3E";
-    for path in [address, "/studio?find=evil", "/side-by-side?customer=c-evil&slot=a-evil&slot="] {
-        let html = service.signed_in(Role::Admin).await.page(path).await;
-        html.lacks(["<script>alert", "<b>", "\"' onload"]);
-    }
-    browser.page(address).await.has(["&#60;script&#62;alert(1)"]);
-}
-
-#[apply(on_sqlite)]
 async fn works_without_a_release_and_without_a_customer(service: Service) {
     service.bring_in_demo().await;
     let browser = service.signed_in(Role::Stylist).await;
@@ -295,22 +290,17 @@ async fn works_without_a_release_and_without_a_customer(service: Service) {
 
 #[apply(on_sqlite)]
 async fn reports_an_invalid_address(Stylist(_service, browser): Stylist) {
-    // An old link opens the page without what no longer works.
-    let many = format!("slot=a-00134&{}", "slot=&".repeat(9));
+    // An old link opens the page without what no longer works; `view` asks the rest of it.
     for (query, said) in [
         ("slot=%00&slot=a-00134", "a piece"),
-        ("method=Best&slot=&slot=a-00134&k=x", "a method, the number of suggestions"),
         ("method=best&slot=&slot=a-00134", "the method best"),
-        ("nonsense=1&yclid=1&_hsenc=a&mkt_tok=b&twclid=c", ""),
         ("slot=&slot=a-00134&type=0:spaceship", "the type spaceship"),
-        ("method=universal&slot=&slot=a-00134", ""),
-        (&*many, "a piece"),
+        ("method=universal&slot=&slot=a-00134&yclid=1", ""),
     ] {
         let html = browser.studio(query).await;
         assert_eq!(html.contains("Parts of this link no longer work"), !said.is_empty(), "{query}: {html}");
         assert!(html.contains(&format!("left out: {said}.")) || said.is_empty(), "{query}: {html}");
-        let answers = !suggested(&html).is_empty() || html.contains("class=\"sets\"");
-        assert!(query.starts_with("nonsense=1") || answers, "{query}: {html}");
+        assert!(!suggested(&html).is_empty() || html.contains("class=\"sets\""), "{query}: {html}");
     }
     // A form of another page says what is wrong with it, for people.
     let refused = browser.post("/studio/outfits", &[("view", "method=Best&k=x")]).is(422).await;

@@ -34,17 +34,16 @@ fn expected_links(ranks: &Ranks, versus: Versus, selection: Selection<'_>) -> Ve
         let case = ranks.case(difference.row);
         let mut slots: Vec<&str> = case.articles().map(ArticleId::as_str).collect();
         slots[case.slot] = "";
-        let (customer, slots, truth) = (case.customer, slots.join("&#38;slot="), case.truth());
-        let shown = "method=none&#38;method=gsu&#38;unfit=on&#38;sold_out=on&#38;any=on";
-        format!("/side-by-side?customer={customer}&#38;slot={slots}&#38;truth={truth}&#38;{shown}")
+        let (customer, slots, truth) = (case.customer, slots.join("&slot="), case.truth());
+        let shown = "method=none&method=gsu&unfit=on&sold_out=on&any=on";
+        format!("/side-by-side?customer={customer}&slot={slots}&truth={truth}&{shown}")
     });
     cases.collect()
 }
 
 /// The links to Side by side, in their order.
 fn links(html: &str) -> Vec<String> {
-    let links = html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-    links.filter(|link| link.starts_with("/side-by-side?")).map(str::to_owned).collect()
+    html.all_between("href=\"", "\"").into_iter().filter(|link| link.starts_with("/side-by-side?")).collect()
 }
 
 #[apply(on_sqlite)]
@@ -61,8 +60,7 @@ async fn cases_start_with_the_largest_difference(Analyst(_service, analyst): Ana
     text(&html).has([&count, &rank(Method::Gsu), &rank(Method::None)]);
 
     // The link works, and the page marks the true article.
-    let opened = analyst.page(all[0].replace("&#38;", "&")).await;
-    opened.has([ranks.case(first).truth().as_str()]);
+    analyst.page(&all[0]).await.has([ranks.case(first).truth().as_str()]);
     // The second page continues after the first, and past the last one is the last one.
     assert_eq!(links(&analyst.page(format!("{CASES}&page=2")).await), all[12..24]);
     let past = links(&analyst.page(format!("{CASES}&page=9999")).await);
@@ -106,7 +104,7 @@ async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, ana
         ranks.customers_by_difference(VERSUS, Selection { among: Some(&known), ..Selection::default() });
     let html = analyst.page(CUSTOMERS).await;
     text(&html).has([&format!("{} customers", all.len())]);
-    let row = html.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
+    let row = html.after("<tbody>").split("</tr>").next().unwrap();
     let (first, customer) = (all[0], all[0].customer);
     let cells = [
         format!("<th scope=\"row\"><strong>{customer}</strong></th>"),
@@ -114,14 +112,12 @@ async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, ana
         format!("{:.3}</td>", first.difference),
         format!("customer={customer}&#38;known=yes"),
     ];
-    row.has(cells.each_ref().map(String::as_str));
+    row.has(cells);
 }
 
 #[apply(on_sqlite)]
 async fn the_name_of_a_customer_leads(Analyst(service, analyst): Analyst) {
-    let html = analyst.page(CUSTOMERS).await;
-    let (_, id) = html.split_once("<th scope=\"row\"><strong>").unwrap();
-    let id = id.split('<').next().unwrap();
+    let id = analyst.page(CUSTOMERS).await.between("<th scope=\"row\"><strong>", "<");
     service.patch(format!("/customers/{id}"), json!({"features": {"name": "Jana Müller"}})).is(200).await;
     let outfit = "slot=a-00134&slot=&method=gsu";
     let both = format!("/side-by-side?customers={id},c-014871&{outfit}");
@@ -184,10 +180,9 @@ async fn cases_can_be_downloaded(Analyst(_service, analyst): Analyst) {
 async fn cases_show_more_than_two_methods(Analyst(_service, analyst): Analyst) {
     let query = "first=gsu&second=none&also=np&also=match&lead=apart&known=no";
     let html = analyst.page(format!("/evaluation/cases?{query}")).await;
-    let (_, case) = html.split_once("<ol class=\"cases\">").unwrap();
-    let (case, _) = case.split_once("</li>").unwrap();
+    let case = html.between("<ol class=\"cases\">", "</li>");
     let rows = ["gsu", "none", "np", "match"].map(|method| format!("<th scope=\"row\">{method}</th>"));
-    case.has(rows.each_ref().map(String::as_str));
+    case.has(rows);
     assert_eq!(case.matches("<tr class=\"best\">").count(), 1, "{case}");
     // The next page has them.
     html.replace("&amp;", "&#38;").has(["also=np&#38;also=match"]);

@@ -136,7 +136,7 @@ async fn figures_come_from_the_release(Analyst(_service, analyst): Analyst) {
             format!(">{:.3}", mean("mrr")),
             format!("± {:.3}", error.as_f64().unwrap()),
         ];
-        line(html, name).has(expected.each_ref().map(String::as_str));
+        line(html, name).has(expected);
     }
     for baseline in ["popularity", "popularity, told the type", "co-occurrence"] {
         html.has([&format!("<th scope=\"row\">{baseline}</th>")]);
@@ -207,10 +207,7 @@ async fn invalid_queries_are_refused(Analyst(_service, analyst): Analyst) {
         ("/evaluation/cases?first=gsu&second=gsu", "gsu cannot be compared with itself"),
         ("/evaluation/cases?type=spaceship", "no case has a missing article of type"),
         ("/evaluation/cases?page=0", "page numbers start at 1"),
-        ("/evaluation/cases?page=x", "cannot read &#34;x&#34; as its page"),
-        ("/evaluation/cases?seen=maybe", "cannot read &#34;maybe&#34; as its "),
         ("/evaluation/cases?customer=%00", "control characters"),
-        ("/evaluation/cases.csv?by=length", "cannot read &#34;length&#34; as its "),
         ("/evaluation/customers?lead=third", "cannot read &#34;third&#34; as its "),
         ("/evaluation/cases?also=bert", "has no method bert"),
         ("/evaluation/table.csv?of=nothing", "cannot read &#34;nothing&#34; as its "),
@@ -222,19 +219,6 @@ async fn invalid_queries_are_refused(Analyst(_service, analyst): Analyst) {
     // Mails and advertisements add parameters to links.
     for path in ["/evaluation", "/evaluation/cases", "/evaluation/segments", "/evaluation/customers"] {
         analyst.get(format!("{path}?yclid=1&_hsenc=2&mkt_tok=3&twclid=4&colour=red")).is(200).await;
-    }
-}
-
-#[apply(on_sqlite)]
-async fn only_analysts_see_it(Demo(service): Demo) {
-    let stylist = service.signed_in(Role::Stylist).await;
-    let files = ["cases.csv", "customers.csv", "results.csv?data=demo", "table.csv?of=methods"];
-    for page in ["", "segments", "cases", "customers", "results"].into_iter().chain(files) {
-        let path = format!("/evaluation/{page}");
-        let path = path.trim_end_matches('/');
-        stylist.get(path).is(403).await.text().has(["requires the role analyst"]);
-        let outside = service.get(path).is(303).await;
-        assert!(outside.header("location").starts_with("/sign-in?next=%2Fevaluation"), "{outside:?}");
     }
 }
 

@@ -31,10 +31,9 @@ async fn a_key_is_revoked_once(store: Store) {
 
 #[apply(contract)]
 async fn lists_newest_first(store: Store) {
-    let old =
-        store.api_keys().create(&TokenHash::new("1"), &name("Shop"), &[], None, NOW, None).await.unwrap();
-    let new =
-        store.api_keys().create(&TokenHash::new("2"), &name("Shop"), &[], None, NOW, None).await.unwrap();
+    let (keys, shop) = (store.api_keys(), name("Shop"));
+    let old = keys.create(&TokenHash::new("1"), &shop, &[], None, NOW, None).await.unwrap();
+    let new = keys.create(&TokenHash::new("2"), &shop, &[], None, NOW, None).await.unwrap();
     store.api_keys().touch(old.id, LATER).await.unwrap();
     store.api_keys().touch(old.id, NOW).await.unwrap();
     let listed = store.api_keys().list().await.unwrap();

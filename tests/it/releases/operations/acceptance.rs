@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Analyst, Html, Service, apply, assert_has, contract, json::with, on_sqlite},
+    harness::{
+        Analyst, Html, Service, apply, assert_has, contract,
+        json::{list, with},
+        on_sqlite,
+    },
     releases::operations::row,
 };
 
@@ -71,7 +75,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
     html.has(["<svg class=\"chart lines\"", "class=\"band\""]);
     assert_eq!(row(&html, "<tfoot><tr><th scope=\"row\">all</th>")[1..3], ["5", "1"]);
     let known = figures("by=articles").await;
-    let items = known["items"].as_array().unwrap();
+    let items = list(&known["items"]);
     assert_eq!(items.iter().map(|item| item["shown"].as_u64().unwrap()).sum::<u64>(), 5, "{known}");
     assert!(items.iter().all(|item| item["value"] == "known" || item["value"] == "new"), "{known}");
 
@@ -94,8 +98,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
             }
             let all = row(&html, "<tfoot><tr><th scope=\"row\">all</th>");
             assert_eq!(all[1..3], [shown.to_string(), accepted.to_string()], "{query}");
-            let (_, link) = html.split_once("href=\"/operations/acceptance.csv?").unwrap();
-            let link = link.split('"').next().unwrap().replace("&#38;", "&");
+            let link = html.between("href=\"/operations/acceptance.csv?", "\"");
             let csv = analyst.page(format!("/operations/acceptance.csv?{link}")).await;
             let counted = |line: &str| line.split(',').nth(1).unwrap().parse::<u64>().unwrap();
             assert_eq!(csv.lines().skip(1).map(counted).sum::<u64>(), shown, "{csv}");

@@ -4,10 +4,7 @@ pub mod acceptance;
 pub mod releases;
 pub mod routing;
 
-use atelier::{
-    config::Limits,
-    platform::db::{Actor, Name},
-};
+use atelier::{config::Limits, platform::db::Actor};
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -23,8 +20,7 @@ async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor)
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
     service.releases.serve("demo").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
-    let name = Name::new("Some admin").unwrap();
-    let me = service.store.people().find_with_password(&name).await.unwrap().unwrap().0.id;
+    let me = service.find_person("Some admin").await;
     (service, admin, Actor::Person(me))
 }
 
@@ -35,8 +31,7 @@ async fn last(service: &Service) -> Option<(Actor, String, String, Value)> {
 
 /// The cells of the row that starts with this.
 fn row<'a>(html: &'a str, head: &str) -> Vec<&'a str> {
-    let (_, rest) = html.split_once(head).unwrap_or_else(|| panic!("{head} in {html}"));
-    let (row, _) = rest.split_once("</tr>").unwrap();
+    let row = html.after(head).split("</tr>").next().unwrap();
     row.split("<td")
         .skip(1)
         .map(|cell| cell.split_once('>').unwrap().1.split("</td>").next().unwrap())
@@ -121,8 +116,8 @@ async fn curves_show_the_last_quarter_of_an_hour(service: Service) {
     (3..400).for_each(|at| sample(5 * at));
     let html = admin.page("/operations").await;
     html.has(["Answers a second: 0.0 now, 0.0 at most"]);
-    let (_, rate) = html.split_once("<path class=\"curve\" d=\"").unwrap();
-    assert_eq!(rate.split('"').next().unwrap().matches(['M', 'L']).count(), 180);
+    let rate = html.between("<path class=\"curve\" d=\"", "\"");
+    assert_eq!(rate.matches(['M', 'L']).count(), 180);
 }
 
 #[apply(on_sqlite)]
