@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use atelier_core::domain::{Customer, CustomerId, Features, Outfit};
+use atelier_core::domain::{Customer, CustomerId, Outfit};
 
 use super::*;
 
@@ -87,7 +87,8 @@ fn a_repeated_outfit_is_kept_and_warned_of() {
         row(one, ",\"split\":\"validation\""),
     ];
     let outfits = folder.file("o.jsonl", rows.concat());
-    let mut checker = Checker::new(ids(["a", "b", "c", "d", "e"]), [CustomerId::new("regular").unwrap()]);
+    let new = || Checker::new(ids(["a", "b", "c", "d", "e"]), [CustomerId::new("regular").unwrap()]);
+    let mut checker = new();
     let kept: Vec<Outfit> = checker.check(open(&outfits)).map(Result::unwrap).collect();
     assert_eq!(kept.len(), rows.len(), "all of them are kept");
     let report = checker.report();
@@ -107,23 +108,12 @@ fn a_repeated_outfit_is_kept_and_warned_of() {
             ),
         ]
     );
+    // A Parquet file has rows and no lines.
+    let (path, mut checker) = (folder.rows("o.parquet", &kept), new());
+    assert_eq!(checker.check(open::<Outfit>(&path)).count(), rows.len());
+    let (warning, path) = (checker.report().warnings[0].to_string(), path.display());
+    assert_eq!(warning, format!("{path}, row 3: this outfit repeats row 1"));
 }
-
-#[test]
-fn a_parquet_file_has_rows_and_no_lines() {
-    let folder = Folder::new();
-    let articles = ids(["a", "b", "c", "d"]);
-    let customer = CustomerId::new("regular").unwrap();
-    let outfit = Outfit::new(customer.clone(), articles.to_vec(), None, Features::default()).unwrap();
-    let path = folder.rows("o.parquet", &[outfit.clone(), outfit]);
-    let mut checker = Checker::new(articles, [customer]);
-    assert_eq!(checker.check(open::<Outfit>(&path)).map(Result::unwrap).count(), 2);
-    assert_eq!(
-        checker.report().warnings[0].to_string(),
-        format!("{}, row 2: this outfit repeats row 1", path.display())
-    );
-}
-
 #[test]
 fn a_value_that_a_row_repeats_counts_once() {
     let folder = Folder::new();
