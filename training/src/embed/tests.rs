@@ -46,7 +46,13 @@ impl Folders {
         let words = Tensor { name: "words".to_owned(), shape: vec![5, 2], data: WORDS.concat() };
         let tokens = ["input_ids", "attention_mask"].map(|name| (name, DataType::Int64, &[-1, -1][..]));
         let text = folders.at("encoder/onnx/text_model.onnx");
-        write_node(&text, ("Gather", &["words", "input_ids"]), Some(&words), &tokens, (VECTORS, &[-1, -1, 2]));
+        write_node(
+            &text,
+            ("Gather", &["words", "input_ids"]),
+            Some(&words),
+            &tokens,
+            (VECTORS, &[-1, -1, 2]),
+        );
         folders
     }
 

@@ -7,6 +7,7 @@ use ort::{session::Session, value::Tensor};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use super::*;
+use crate::engine;
 use crate::model::{
     Axes, ModelConfig, Needs, Trunk,
     tests::{
@@ -35,7 +36,7 @@ fn session(path: &Path) -> Session {
 pub(crate) fn write_node(
     path: &Path,
     (operator, of): (&str, &[&str]),
-    weights: Option<&Tensor>,
+    weights: Option<&engine::Tensor>,
     inputs: &[(&str, DataType, &[i64])],
     (output, axes): (&str, &[i64]),
 ) {
@@ -43,7 +44,7 @@ pub(crate) fn write_node(
         let axis = |&size: &i64| usize::try_from(size).map_or(Axis::Named("any"), Axis::Fixed);
         tensor(name, kind, &axes.iter().map(axis).collect::<Vec<_>>())
     };
-    let mut graph = Graph::new();
+    let mut graph = graph::Graph::new();
     if let Some(weights) = weights {
         graph.weight(weights, false);
     }
