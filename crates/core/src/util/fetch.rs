@@ -562,7 +562,10 @@ mod tests {
         let (firsts, others) = (requests(firsts), requests(others));
         let has = |request: &String| request.contains("authorization: basic bwu6c2vjcmv0");
         assert!(firsts.iter().all(has), "{firsts:?}");
-        assert!(others[0].starts_with("get /feed?a=b ") && !others[0].contains("authorization"), "{others:?}");
+        assert!(
+            others[0].starts_with("get /feed?a=b ") && !others[0].contains("authorization"),
+            "{others:?}"
+        );
 
         let never = "a network that serves no files";
         for (to, redirects, said) in [

@@ -114,6 +114,7 @@ fn a_repeated_outfit_is_kept_and_warned_of() {
     let (warning, path) = (checker.report().warnings[0].to_string(), path.display());
     assert_eq!(warning, format!("{path}, row 3: this outfit repeats row 1"));
 }
+
 #[test]
 fn a_value_that_a_row_repeats_counts_once() {
     let folder = Folder::new();
@@ -122,24 +123,6 @@ fn a_value_that_a_row_repeats_counts_once() {
     assert_eq!(checker.check(open::<Customer>(&path)).map(Result::unwrap).count(), 3);
     let [mauve] = checker.report().warnings.as_slice() else { panic!("one warning") };
     assert_eq!((mauve.line, mauve.rows), (2, 2));
-}
-
-#[test]
-fn later_errors_and_warnings_are_only_counted() {
-    let folder = Folder::new();
-    let mut lines = String::from("id,gender\n");
-    for n in 0..50 {
-        writeln!(lines, "c-{n},g{n}\n,male").unwrap();
-    }
-    let path = folder.file("c.csv", lines);
-    let mut checker = checker();
-    assert_eq!(checker.check(open::<Customer>(&path)).map(Result::unwrap).count(), 50);
-    let report = checker.report();
-    assert_eq!((report.good, report.bad, report.errors.len()), (50, 50, 1));
-    let listed = report.bad_rows();
-    assert_eq!((listed.len(), listed[19].to_string().as_str()), (20, "line 41: field \"id\" is missing"));
-    assert_eq!((report.warnings.len(), report.more_warnings), (20, 30));
-    assert_eq!(report.warnings[19].line, 40);
 }
 
 #[test]

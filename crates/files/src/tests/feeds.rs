@@ -58,29 +58,13 @@ fn read_variants(path: &Path) -> Vec<Value> {
 #[test]
 fn variants_of_a_merchant_feed_keep_what_is_their_own() {
     let folder = Folder::new();
-    let item = |fields: &[(&str, &str)]| {
-        let fields = fields.iter().map(|(name, value)| format!("<g:{name}>{value}</g:{name}>"));
-        format!("<item>{}</item>\n", fields.collect::<String>())
-    };
-    let of_tee =
-        [("item_group_id", "TSH-1"), ("color", "navy"), ("product_type", "T-Shirts"), ("material", "cotton")];
-    let small = [
-        ("id", "TSH-1-NV-S"),
-        ("size", "S"),
-        ("gtin", "4006381333931"),
-        ("mpn", "T1"),
-        ("price", "19.90 EUR"),
-    ];
-    let small =
-        [&small[..], &[("link", "/tee?s"), ("image_link", "/s.jpg"), ("availability", "in_stock")]].concat();
-    let large = [("id", "TSH-1-NV-L"), ("size", "L"), ("size", "XL"), ("size", "L"), ("price", "21.90 EUR")];
-    let large = [&large[..], &[("material", "linen"), ("availability", "preorder")]].concat();
-    let again = [("id", "TSH-1-NV-L"), ("size", "M")];
-    let card = [("id", "GC"), ("product_type", "Geschenke &gt; Geschenkgutschein &gt; 50 Euro")];
-    let coded = [("id", "GC2"), ("google_product_category", "53")];
-    let items = [&small[..], &large, &again].map(|fields| item(&[fields, &of_tee].concat()));
-    let path = folder
-        .file("feed.xml", xml(&[&items.concat(), &item(&card), &item(&coded)].map(String::as_str).concat()));
+    let tee = "item_group_id=TSH-1|color=navy|product_type=T-Shirts|material=cotton";
+    let small = "id=TSH-1-NV-S|size=S|gtin=4006381333931|mpn=T1|price=19.90 EUR|link=/tee?s|image_link=/s.jpg|availability=in_stock";
+    let large = "id=TSH-1-NV-L|size=L|size=XL|size=L|price=21.90 EUR|material=linen|availability=preorder";
+    let variants = [small, large, "id=TSH-1-NV-L|size=M"].map(|own| item(&format!("{own}|{tee}")));
+    let card = item("id=GC|product_type=Geschenke &gt; Geschenkgutschein &gt; 50 Euro");
+    let coded = item("id=GC2|google_product_category=53");
+    let path = folder.file("feed.xml", xml(&[&variants.concat(), &card[..], &coded].concat()));
     assert_eq!(
         read_variants(&path),
         [
@@ -196,6 +180,15 @@ fn feed(name: &str) -> Vec<String> {
     read_feed(&fixture(name), None, NOW)
 }
 
+/// An item of fields such as `id=a|size=S`.
+fn item(fields: &str) -> String {
+    let fields = fields.split('|').map(|field| {
+        let (name, value) = field.split_once('=').unwrap();
+        format!("<g:{name}>{value}</g:{name}>")
+    });
+    format!("<item>{}</item>\n", fields.collect::<String>())
+}
+
 fn xml(items: &str) -> String {
     format!(
         "<rss version=\"2.0\" xmlns:g=\"http://base.google.com/ns/1.0\"><channel>\n{items}</channel></rss>"
@@ -214,6 +207,7 @@ fn variants_of_a_merchant_feed_are_one_article_for_each_colour() {
         ]
     );
 }
+
 #[test]
 fn a_tab_separated_feed_has_sale_prices_for_a_time() {
     let boot = |price: &str| {
@@ -383,6 +377,7 @@ fn categories_of_google_may_be_numbers() {
         ]
     );
 }
+
 #[test]
 fn an_inventory_that_is_not_in_the_file_is_noted() {
     let folder = Folder::new();
@@ -409,15 +404,14 @@ fn an_inventory_that_is_not_in_the_file_is_noted() {
 #[test]
 fn bad_entries_are_named_and_the_others_read() {
     let folder = Folder::new();
-    let item = |fields: &str| format!("<item><g:id>a</g:id>{fields}</item>\n");
     let path = folder.file(
         "feed.xml",
         xml(&[
-            item("<g:price>1 EUR</g:price>"),
-            item("<g:product_type>Hats</g:product_type><g:price>cheap</g:price>"),
-            item("<g:product_type>Hats</g:product_type><g:availability>perhaps</g:availability>"),
-            "<item><g:title>&nbsp;</g:title></item>\n".to_owned(),
-            item("<g:product_type>Hats</g:product_type>"),
+            item("id=a|price=1 EUR"),
+            item("id=a|product_type=Hats|price=cheap"),
+            item("id=a|product_type=Hats|availability=perhaps"),
+            item("title=&nbsp;"),
+            item("id=a|product_type=Hats"),
         ]
         .concat()),
     );
@@ -437,6 +431,7 @@ fn bad_entries_are_named_and_the_others_read() {
     let numbered = "line 2: in item 3 of the file, the attribute \"id\" is missing";
     assert_eq!(read_feed(&path, None, NOW)[1], numbered);
 }
+
 #[test]
 fn hostile_xml_and_feeds_without_entries_are_refused() {
     let folder = Folder::new();

@@ -110,6 +110,7 @@ fn bad_json_lines_say_what_is_wrong() {
         "c.jsonl",
         [
             r#"{"id":"c","features":{"age":"old","gender":["male"],"country":true}}"#,
+            r#"{"id":"c","features":{"gender":{"a":1},"preferred_colours":[true]}}"#,
             r#"{"id":"c","features":{"mood":["a",1.5]}}"#,
             r#"{"id":"c","age":28}"#,
             r#"{"id":"c","features":{"mood":"x","gender":"divers"}}"#,
@@ -124,12 +125,14 @@ fn bad_json_lines_say_what_is_wrong() {
             "line 1: feature \"country\" takes a string or a whole number, found true; \
              feature \"age\" takes a finite number, found the string \"old\"; \
              feature \"gender\" takes a string or a whole number, found a list of 1",
-            "line 2: feature \"mood\" takes a string, a number or a list of strings, found a list that contains the number 1.5",
-            "line 3: unknown field \"age\": a customer has \"id\" and \"features\"",
-            "4: feature \"gender\" has no value \"divers\"; models do not see it",
-            "4: the schema has no feature \"mood\"; models do not see it",
-            "line 5: feature \"gender\" contains the character NUL (\\u0000); remove it",
-            "line 6: a feature needs a name, found an empty one",
+            "line 2: feature \"gender\" takes a string or a whole number, found an object; \
+             feature \"preferred_colours\" takes a list of strings or whole numbers, found a list that contains true",
+            "line 3: feature \"mood\" takes a string, a number or a list of strings, found a list that contains the number 1.5",
+            "line 4: unknown field \"age\": a customer has \"id\" and \"features\"",
+            "5: feature \"gender\" has no value \"divers\"; models do not see it",
+            "5: the schema has no feature \"mood\"; models do not see it",
+            "line 6: feature \"gender\" contains the character NUL (\\u0000); remove it",
+            "line 7: a feature needs a name, found an empty one",
         ]
     );
     let articles = folder.file(
