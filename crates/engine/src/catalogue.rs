@@ -467,7 +467,7 @@ mod tests {
                 let variants = json!([{"id": format!("v-{number}-{}", version % 4)}, {"id": format!("v-{number}")}]);
                 let attributes = json!({
                     "price": version, "colour": colour, "sizes": sizes[at % 5], "in_stock": in_stock, "stock": stocks[at / 5 % 5],
-                    "variants": (at % 2 == 0).then_some(variants),
+                    "variants": at.is_multiple_of(2).then_some(variants),
                 });
                 article(&format!("a-{number}"), ["boot", "coat"][usize::from(number + version) % 2], attributes)
             };
