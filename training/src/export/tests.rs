@@ -41,8 +41,8 @@ pub(crate) fn write_node(
     (output, axes): (&str, &[i64]),
 ) {
     let value = |name: &str, kind: DataType, axes: &[i64]| {
-        let axis = |&size: &i64| usize::try_from(size).map_or(Axis::Named("any"), Axis::Fixed);
-        tensor(name, kind, &axes.iter().map(axis).collect::<Vec<_>>())
+        let fixed_or_any = |&size: &i64| usize::try_from(size).map_or(Axis::Named("any"), Axis::Fixed);
+        tensor(name, kind, &axes.iter().map(fixed_or_any).collect::<Vec<_>>())
     };
     let mut graph = graph::Graph::new();
     if let Some(weights) = weights {
