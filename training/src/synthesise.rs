@@ -173,15 +173,12 @@ mod tests {
         let read = |format: Format| {
             let out = home.path().join(format.extension());
             make(&out, PLAN, format).unwrap();
-            (Rows::read(&out).unwrap(), Data::load(&out).unwrap())
+            let Rows { articles, customers, outfits, .. } = Rows::read(&out).unwrap();
+            (articles, customers, outfits, Data::load(&out).unwrap().fingerprint().to_owned())
         };
-        let (rows, data) = read(Format::JsonLines);
-        assert_eq!((rows.articles.len(), data.validation().len()), (120, 20));
-        for format in [Format::Csv, Format::Parquet] {
-            let (other, others) = read(format);
-            assert_eq!((&rows.articles, &rows.customers), (&other.articles, &other.customers));
-            assert_eq!((&rows.outfits, data.fingerprint()), (&other.outfits, others.fingerprint()));
-        }
+        let rows = read(Format::JsonLines);
+        assert_eq!(rows.0.len(), 120);
+        assert!(rows == read(Format::Csv) && rows == read(Format::Parquet));
     }
 
     #[test]

@@ -421,29 +421,54 @@ mod tests {
                 Some((id, catalogue.article(at).unwrap().id.to_string()))
             })
             .collect();
+        let given = ["top", "width"].map(|name| (name.to_owned(), FeatureValue::Text("M".into())));
+        let (supply, length) = (sets.supply(), catalogue.index.len());
+        let needs = supply.needs(&given.into_iter().collect());
+        let sold_out = [None, Some("a"), Some("b")]
+            .map(|store| [Some(&needs), None].map(|needs| ids(&supply.sold_out(needs, store, length))));
         let of_types: Vec<_> =
             sets.types().into_iter().map(|kind| ids(&sets.of_type(kind).unwrap())).collect();
         json!({
             "all": all, "present": ids(sets.present()), "stock": ids(sets.out_of_stock()), "words": words,
             "priced": ids(&sets.priced(Some(2.0), None)), "types": sets.types(), "of_types": of_types,
             "coverage": format!("{:?}", catalogue.coverage()), "of_variants": articles_of_variants,
+            "unfit": ids(&supply.unfit(&needs, length).articles), "sold_out": sold_out, "store": supply.has_store("a"),
         })
     }
 
     proptest! {
         #[test]
         fn changes_give_the_catalogue_that_is_built_anew(
-            changes in prop::collection::vec((0u8..60, 0u8..4, 0u8..6), 1..150),
+            changes in prop::collection::vec((0u8..60, 0u8..50, 0u8..6), 1..150),
             together in 1usize..20,
         ) {
-            let schema = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"red\"]\n\
-                          excludes = \"colour\"\n";
+            let schema = r#"
+                name = "s"
+                feature = [
+                    {name = "avoids", kind = "set", values = ["red"], excludes = "colour"},
+                    {name = "top", kind = "category", values = ["M"], requires = {attribute = "sizes"}},
+                    {name = "width", kind = "set", values = ["M"], requires = [
+                        {attribute = "sizes", types = ["coat"]}, {attribute = "colour", types = ["boot"], values = {M = "red"}},
+                    ]},
+                ]
+            "#;
+            let sizes = [json!("S"), json!(["M", "L"]), json!(["S/M"]), json!(["One Size"]), Value::Null];
+            let stocks = [
+                Value::Null,
+                json!(0),
+                json!({"M": 0, "L": 2}),
+                json!([{"size": "M", "store": "a", "count": 1}, {"store": "b", "count": 0}]),
+                json!([{"count": 1}, {"size": "S", "store": "b", "count": 1}]),
+            ];
             let made = |number: u8, version: u8| {
-                let colour = ["red", "blue", "green / red"][usize::from(version) % 3];
-                let in_stock = [json!(true), json!(false), json!("perhaps")][usize::from(version) % 3].clone();
-                let variants = json!([{"id": format!("v-{number}-{version}")}, {"id": format!("v-{number}")}]);
-                let attributes =
-                    json!({"price": version, "colour": colour, "in_stock": in_stock, "variants": variants});
+                let at = usize::from(version);
+                let colour = ["red", "blue", "green / red"][at % 3];
+                let in_stock = &[json!(true), json!(false), json!("perhaps")][at % 3];
+                let variants = json!([{"id": format!("v-{number}-{}", version % 4)}, {"id": format!("v-{number}")}]);
+                let attributes = json!({
+                    "price": version, "colour": colour, "sizes": sizes[at % 5], "in_stock": in_stock, "stock": stocks[at / 5 % 5],
+                    "variants": at.is_multiple_of(2).then_some(variants),
+                });
                 article(&format!("a-{number}"), ["boot", "coat"][usize::from(number + version) % 2], attributes)
             };
             let of_release: Vec<Article> = (0..20).map(|number| made(number, 0)).collect();

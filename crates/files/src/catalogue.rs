@@ -439,6 +439,8 @@ mod tests {
             message(r#"{"customer":"c","articles":"||||||||||||"}"#),
             "field \"articles\": an outfit has at most 12 slots, found 13"
         );
+        assert!(read(r#"{"customer":"c","articles":"|||||||||||"}"#).is_ok());
+        assert!(message(r#"{"customer":"c","articles":[]}"#).ends_with("at least one slot, found none"));
         assert!(
             message(r#"{"customer":"c","articles":{}}"#).ends_with("must be a list of ids, found an object")
         );

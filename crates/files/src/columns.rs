@@ -320,9 +320,9 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
+    use atelier_core::domain::{Article, Customer, Outfit};
+
     use super::*;
-    use crate::json::parse;
-    use atelier_core::domain::{Article, Customer, CustomerId, FeatureValue, Features, Outfit};
 
     #[test]
     fn a_column_belongs_where_its_name_says() {
@@ -341,41 +341,5 @@ mod tests {
                 "{name}"
             );
         }
-    }
-
-    #[test]
-    fn a_feature_has_one_column() {
-        let columns = ["id", "age", "features.age"];
-        let refused = find_targets::<Customer>(&columns, &Schema::default_schema()).unwrap_err();
-        assert_eq!(refused.reason, "column \"features.age\" appears twice");
-    }
-
-    #[test]
-    fn a_column_is_as_narrow_as_its_values_allow() {
-        let kind = |values: &[&str]| {
-            values.iter().filter_map(|json| Kind::for_value(&parse(json).unwrap())).reduce(Kind::widen)
-        };
-        assert_eq!(kind(&["1", "null", "2"]), Some(Kind::Integer));
-        assert_eq!(kind(&["1", "2.5"]), Some(Kind::Double));
-        assert_eq!(kind(&["1", "10000000000000001"]), Some(Kind::Long));
-        assert_eq!(kind(&["1.5", "10000000000000001"]), Some(Kind::Json));
-        assert_eq!(kind(&["18446744073709551615"]), Some(Kind::Json));
-        assert_eq!(kind(&["[]", "[\"a\"]"]), Some(Kind::Texts));
-        assert_eq!(kind(&["[1]"]), Some(Kind::Json));
-        assert_eq!(kind(&["\"a\"", "1"]), Some(Kind::Json));
-        assert_eq!(kind(&["true", "false"]), Some(Kind::Bool));
-        assert_eq!(kind(&["null"]), None);
-    }
-
-    #[test]
-    fn columns_follow_the_schema_and_then_the_alphabet() {
-        let mut columns = TableColumns::new(&Schema::default_schema());
-        let features: Features = ["zeal", "country", "gender", "id"]
-            .map(|name| (name.to_owned(), FeatureValue::Text("x".into())))
-            .into_iter()
-            .collect();
-        columns.include(&Customer { id: CustomerId::new("c").unwrap(), features });
-        let names: Vec<String> = columns.columns().into_iter().map(|column| column.name).collect();
-        assert_eq!(names, ["id", "gender", "country", "features.id", "zeal"]);
     }
 }

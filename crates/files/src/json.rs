@@ -228,34 +228,6 @@ fn in_plain_words(reason: &str) -> String {
 mod tests {
     use super::*;
 
-    fn again(json: &str) -> String {
-        let mut value = parse(json).unwrap();
-        make_canonical(&mut value);
-        value.to_string()
-    }
-
-    #[test]
-    fn a_number_has_one_canonical_form() {
-        for (written, canonical) in [
-            ("79.0", "79"),
-            ("-0", "0"),
-            ("18446744073709551615", "18446744073709551615"),
-            ("-9223372036854775808", "-9223372036854775808"),
-            ("9007199254740992.0", "9007199254740992"),
-        ] {
-            assert_eq!(again(written), canonical);
-            assert_eq!(again(canonical), canonical);
-        }
-    }
-
-    #[test]
-    fn nul_is_found_at_any_depth() {
-        for json in [r#""\u0000""#, r#"[1,{"a":["x\u0000"]}]"#, r#"{"a":{"b\u0000":1}}"#] {
-            assert!(contains_nul(&parse(json).unwrap()), "{json}");
-        }
-        assert!(!contains_nul(&parse(r#"{"a":["\u0001",null,1,true]}"#).unwrap()));
-    }
-
     fn message(json: &str) -> String {
         match parse(json).unwrap_err() {
             JsonError::Syntax(reason) => format!("syntax {reason}"),

@@ -1,7 +1,6 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use atelier_core::util::fetch::FetchError;
-use prost::Message;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -10,12 +9,10 @@ use super::{
     *,
 };
 use crate::{
+    engine::Tensor,
     export::{
-        proto::{
-            DataType, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, Size, TensorProto,
-            TensorShapeProto, TensorType, TypeProto, ValueInfoProto,
-        },
-        tests::ONNX_RUNTIME,
+        proto::DataType,
+        tests::{ONNX_RUNTIME, write_node},
     },
     testing::{assert_has, lines},
 };
@@ -44,17 +41,18 @@ impl Folders {
         });
         folders.write("encoder/tokenizer.json", tokenizer.to_string());
         let pixels = [("pixel_values", DataType::Float, &[-1, 3, 2, 2][..])];
-        folders
-            .write("encoder/onnx/vision_model.onnx", model(&pixels, "Identity", &["pixel_values"], vec![]));
-        let words = TensorProto {
-            dims: vec![5, 2],
-            data_type: DataType::Float.into(),
-            name: "words".to_owned(),
-            raw_data: WORDS.iter().flatten().flat_map(|number| number.to_le_bytes()).collect(),
-        };
+        let vision = folders.at("encoder/onnx/vision_model.onnx");
+        write_node(&vision, ("Identity", &["pixel_values"]), None, &pixels, (VECTORS, &[-1, 3, 2, 2]));
+        let words = Tensor { name: "words".to_owned(), shape: vec![5, 2], data: WORDS.concat() };
         let tokens = ["input_ids", "attention_mask"].map(|name| (name, DataType::Int64, &[-1, -1][..]));
-        let looked_up = model(&tokens, "Gather", &["words", "input_ids"], vec![words]);
-        folders.write("encoder/onnx/text_model.onnx", looked_up);
+        let text = folders.at("encoder/onnx/text_model.onnx");
+        write_node(
+            &text,
+            ("Gather", &["words", "input_ids"]),
+            Some(&words),
+            &tokens,
+            (VECTORS, &[-1, -1, 2]),
+        );
         folders
     }
 
@@ -87,39 +85,6 @@ impl Folders {
     fn embeddings(&self) -> Vec<Value> {
         self.articles().iter_mut().map(|article| article["embedding"].take()).collect()
     }
-}
-
-/// One node, from these inputs to an output.
-fn model(
-    inputs: &[(&str, DataType, &[i64])],
-    operator: &str,
-    of: &[&str],
-    initializer: Vec<TensorProto>,
-) -> Vec<u8> {
-    let value = |name: &str, kind: DataType, shape: Option<TensorShapeProto>| {
-        let tensor_type = Some(TensorType { elem_type: kind.into(), shape });
-        ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type }) }
-    };
-    let size = |&axis: &i64| if axis < 0 { Size::Dynamic("any".to_owned()) } else { Size::Fixed(axis) };
-    let input = |(name, kind, axes): &(&str, DataType, &[i64])| {
-        let dim = axes.iter().map(|axis| Dimension { value: Some(size(axis)) }).collect();
-        value(name, *kind, Some(TensorShapeProto { dim }))
-    };
-    let node = NodeProto {
-        input: of.iter().map(ToString::to_string).collect(),
-        output: vec![VECTORS.to_owned()],
-        op_type: operator.to_owned(),
-        ..NodeProto::default()
-    };
-    let graph = GraphProto {
-        node: vec![node],
-        name: "encoder".to_owned(),
-        initializer,
-        input: inputs.iter().map(input).collect(),
-        output: vec![value(VECTORS, DataType::Float, None)],
-    };
-    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
-    ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec()
 }
 
 /// Without samples it is cut off after its header.

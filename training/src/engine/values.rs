@@ -356,24 +356,4 @@ mod tests {
         // (n + 1 + penalty) a + b = sum; by hand: 42 a + b = -163, a + 42 b = 37.
         assert!((found[0] + 3.904_139).abs() < 1e-4 && (found[1] - 0.973_908).abs() < 1e-4, "{found:?}");
     }
-
-    /// Rows 0 and 1 have value 0, rows 1 and 2 value 1, which counts half in the second column; row 3 is the blank's.
-    /// Own vectors have one column of two.
-    #[test]
-    fn gradients_reach_what_the_sums_are_made_of() {
-        let tensor = |name: &str, rows: usize, columns: usize| {
-            let data = vec![0.0; rows * columns];
-            Tensor { name: name.into(), shape: vec![rows, columns], data }
-        };
-        let weights = Weights(vec![tensor("sum", 4, 2), tensor("own", 4, 1), tensor("values", 2, 2)]);
-        let composed = Composed { sum: Param(0), own: Param(1), values: Param(2), embedding: None };
-        let rows: [&[u32]; 3] = [&[0], &[0, 1], &[1]];
-        let rows = ValueRows::new(vec![1.0, 0.5], rows.into_iter());
-        let mut gradients = Gradients::new(&weights);
-        gradients.dense[0] = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
-        composed.pass_on(&mut gradients, &weights, &rows, Some(&[false]), None);
-        assert!(gradients.dense[0].is_empty());
-        assert_eq!(gradients.dense[1], [0.0, 3.0, 5.0, 7.0]);
-        assert_eq!(gradients.dense[2], [4.0, 6.0, 8.0, 5.0]);
-    }
 }

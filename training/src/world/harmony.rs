@@ -218,43 +218,6 @@ mod tests {
     use super::*;
     use crate::world::lexicon::Style::{Casual, Classic, Preppy, Street};
 
-    fn classes() -> impl Iterator<Item = Class> {
-        Colour::ALL.iter().flat_map(|colour| {
-            Style::ALL
-                .iter()
-                .flat_map(move |style| [false, true].map(move |bold| Class::new(*colour, *style, bold)))
-        })
-    }
-
-    #[test]
-    fn harmony_is_symmetric() {
-        let harmony = Harmony::new();
-        for a in classes() {
-            for b in classes() {
-                let there = harmony.factor(Closeness::Plain, a, b);
-                assert!((there - harmony.factor(Closeness::Plain, b, a)).abs() < 1e-15);
-                assert!((there - harmony.factors_with(Closeness::Plain, a)[b.index()]).abs() < 1e-15);
-            }
-        }
-    }
-
-    #[test]
-    fn spread_is_the_sum_over_all_classes() {
-        let harmony = Harmony::new();
-        let mut weights = [0.0; Class::COUNT];
-        for (class, weight) in weights.iter_mut().enumerate() {
-            *weight = f64::from(u32::try_from(class * 37 % 101).unwrap()) / 50.0;
-        }
-        for closeness in Closeness::ALL {
-            let spread = harmony.spread(closeness, &weights);
-            for b in classes() {
-                let plain: f64 =
-                    classes().map(|a| weights[a.index()] * harmony.factor(closeness, a, b)).sum();
-                assert!((spread[b.index()] / plain - 1.0).abs() < 1e-12);
-            }
-        }
-    }
-
     #[test]
     fn clashing_articles_score_below_matching_ones() {
         assert!(colour_score(Navy, White) > colour_score(Navy, Black));

@@ -143,16 +143,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(given: Value) -> Result<(Features, Vec<FeatureWarning>), Vec<WrongFeature>> {
-        let Value::Object(given) = given else { panic!("features are an object") };
-        read_features(given, &Schema::default_schema())
-    }
-
     #[test]
     fn what_is_read_is_written() {
         let given = json!({"age": 28, "preferred_colours": "red", "nogo_colours": [38, 39.0, "40"], "gender": null,
                            "x/y": ["a"], "shoe_size": 38, "country": 9_007_199_254_740_993_u64});
-        let (features, warnings) = read(given).unwrap();
+        let Value::Object(given) = given else { panic!("features are an object") };
+        let (features, warnings) = read_features(given, &Schema::default_schema()).unwrap();
         let written: Value = features
             .iter()
             .map(|(name, value)| (name.to_owned(), feature_to_json(value).unwrap()))
@@ -172,24 +168,5 @@ mod tests {
             assert_eq!(feature_from_json(written[name].clone()).as_ref(), Ok(value));
         }
         assert_eq!(feature_to_json(&FeatureValue::Number(f64::NAN)), None);
-    }
-
-    #[test]
-    fn every_wrong_type_is_found() {
-        let given =
-            json!({"age": "old", "gender": {"a": 1}, "fit": true, "preferred_colours": [true], "x": "\0"});
-        let found: Vec<(String, String)> =
-            read(given).unwrap_err().into_iter().map(|wrong| (wrong.name, wrong.reason)).collect();
-        let expected = [
-            ("fit", "feature \"fit\" takes a string or a whole number, found true"),
-            ("gender", "feature \"gender\" takes a string or a whole number, found an object"),
-            (
-                "preferred_colours",
-                "feature \"preferred_colours\" takes a list of strings or whole numbers, found a list that contains true",
-            ),
-            ("x", "feature \"x\" contains the character NUL (\\u0000); remove it"),
-            ("age", "feature \"age\" takes a finite number, found the string \"old\""),
-        ];
-        assert_eq!(found, expected.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
     }
 }

@@ -67,23 +67,3 @@ impl FromIterator<(String, FeatureValue)> for Features {
         Self(Arc::new(iter.into_iter().collect()))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearer_value_wins_and_the_rest_stays() {
-        let text = |t: &str| FeatureValue::Text(t.into());
-        let profile: Features =
-            [("age".into(), FeatureValue::Number(28.0)), ("occasion".into(), text("office"))]
-                .into_iter()
-                .collect();
-        let outfit: Features = [("occasion".into(), text("wedding"))].into_iter().collect();
-        let both = profile.overridden_by(outfit.clone());
-        assert_eq!(both.get("occasion"), Some(&text("wedding")));
-        assert_eq!(both.get("age"), Some(&FeatureValue::Number(28.0)));
-        assert_eq!(Features::default().overridden_by(outfit.clone()), outfit);
-        assert_eq!(outfit.clone().overridden_by(Features::default()), outfit);
-    }
-}

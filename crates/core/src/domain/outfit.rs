@@ -241,30 +241,6 @@ fn refuse_duplicates<'a>(articles: impl Iterator<Item = &'a ArticleId>) -> Resul
 mod tests {
     use super::*;
 
-    fn ids(names: &[&str]) -> Vec<ArticleId> {
-        names.iter().map(|name| ArticleId::new(name).unwrap()).collect()
-    }
-
-    #[test]
-    fn an_outfit_is_a_set() {
-        let outfit = |names: &[&str]| {
-            Outfit::new(CustomerId::new("c").unwrap(), ids(names), None, Features::default())
-        };
-        assert!(outfit(&["a", "b"]).is_ok());
-        assert_eq!(outfit(&["a", "b", "a"]), Err(OutfitError::Duplicate(ids(&["a"])[0].clone())));
-    }
-
-    #[test]
-    fn slots_may_be_blank() {
-        let article = |name: &str| Slot::Article(ArticleId::new(name).unwrap());
-        let slots = Slots::new(vec![article("a"), Slot::Blank, article("b"), Slot::Blank]).unwrap();
-        assert_eq!(slots.blanks().collect::<Vec<_>>(), [1, 3]);
-        assert_eq!(Slots::new(vec![]), Err(OutfitError::NoSlots));
-        assert!(Slots::new(vec![Slot::Blank; 12]).is_ok());
-        assert_eq!(Slots::new(vec![Slot::Blank; 13]), Err(TooManySlots { most: 12, found: 13 }.into()));
-        assert!(matches!(Slots::new(vec![article("a"), article("a")]), Err(OutfitError::Duplicate(_))));
-    }
-
     #[test]
     fn a_size_says_what_is_whole() {
         let size = OutfitSize::PAPER;
@@ -277,7 +253,9 @@ mod tests {
             slots: Slots::new(slots).unwrap(),
             features: Features::default(),
         };
-        let of = |names: &[&str]| outfit(ids(names).into_iter().map(Slot::Article).collect());
+        let of = |names: &[&str]| {
+            outfit(names.iter().map(|name| Slot::Article(ArticleId::new(name).unwrap())).collect())
+        };
         assert!(size.is_draft(&of(&["a", "b", "c"])) && !size.is_draft(&of(&["a", "b", "c", "d"])));
         assert!(!OutfitSize::default().is_draft(&of(&["a", "b"])));
         assert!(OutfitSize::default().is_draft(&OpenOutfit { customer: None, ..of(&["a", "b"]) }));

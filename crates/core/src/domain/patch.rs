@@ -217,17 +217,18 @@ mod tests {
 
     #[test]
     fn a_customer_keeps_what_the_patch_leaves_out() {
-        let number = |age| FeatureValue::Number(age);
-        let features: Features =
-            [("age".into(), number(28.0)), ("height".into(), number(170.0))].into_iter().collect();
+        let features = |all: &[(&str, f64)]| -> Features {
+            all.iter().map(|(name, value)| ((*name).to_owned(), FeatureValue::Number(*value))).collect()
+        };
         let id = CustomerId::new("c").unwrap();
         let patch = CustomerPatch {
             id: id.clone(),
-            set: [("age".into(), number(29.0))].into_iter().collect(),
+            set: features(&[("age", 29.0)]),
             remove: vec!["height".into(), "fit".into()],
         };
-        let changed = patch.apply(Some(Customer { id, features }));
-        assert_eq!(changed.features, patch.set);
-        assert_eq!(patch.apply(None), changed);
+        let customer =
+            Customer { id, features: features(&[("age", 28.0), ("height", 170.0), ("weight", 60.0)]) };
+        assert_eq!(patch.apply(Some(customer)).features, features(&[("age", 29.0), ("weight", 60.0)]));
+        assert_eq!(patch.apply(None).features, patch.set);
     }
 }

@@ -68,26 +68,3 @@ impl Vocabulary {
         self.blank() + 1
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_and_indices_are_inverse() {
-        let ids: Vec<_> = ["x", "y", "z"].iter().map(|id| ArticleId::new(id).unwrap()).collect();
-        let vocabulary = Vocabulary::new(ids.clone()).unwrap();
-        for (index, id) in (0..).zip(&ids) {
-            assert_eq!(vocabulary.index_of(id.as_str()), Some(index));
-            assert_eq!(vocabulary.article(index), Some(id));
-        }
-        assert_eq!((vocabulary.blank(), vocabulary.padding()), (3, 4));
-        assert_eq!(vocabulary.article(3), None);
-        assert_eq!(vocabulary.index_of("w"), None);
-        assert_eq!(Vocabulary::new(vec![]).unwrap_err(), VocabularyError::Empty);
-        assert!(matches!(
-            Vocabulary::new(vec![ids[0].clone(), ids[0].clone()]),
-            Err(VocabularyError::Duplicate(_))
-        ));
-    }
-}

@@ -545,12 +545,9 @@ mod tests {
         let (address, _served) = server(vec![]);
         for host in ["localhost", "LOCALHOST"] {
             let url = format!("https://{host}:{}/?token=hush", address.port());
-            let error = get(&url, Bounds { reach: Reach::Public, ..bounds() }).unwrap_err();
-            assert!(
-                matches!(&error, FetchError::Address { reason: AddressError::Refused(Refused::Private), .. }),
-                "{error}"
-            );
-            assert!(!error.to_string().contains("hush"), "{error}");
+            let error = get(&url, Bounds { reach: Reach::Public, ..bounds() }).unwrap_err().to_string();
+            assert!(error.contains("a private network or to this machine"), "{error}");
+            assert!(!error.contains("hush"), "{error}");
         }
     }
 
@@ -563,32 +560,25 @@ mod tests {
         let (_, file) = get(&format!("http://me:secret@{first}/"), bounds()).unwrap();
         assert_eq!(file, b"id\n");
         let (firsts, others) = (requests(firsts), requests(others));
-        assert!(
-            firsts.iter().all(|request| request.contains("authorization: basic bwu6c2vjcmv0")),
-            "{firsts:?}"
-        );
+        let has = |request: &String| request.contains("authorization: basic bwu6c2vjcmv0");
+        assert!(firsts.iter().all(has), "{firsts:?}");
         assert!(
             others[0].starts_with("get /feed?a=b ") && !others[0].contains("authorization"),
             "{others:?}"
         );
 
-        for to in [
-            "http://169.254.169.254/latest/meta-data/",
-            "http://[::ffff:169.254.169.254]/",
-            "https://0.0.0.0/",
+        let never = "a network that serves no files";
+        for (to, redirects, said) in [
+            ("http://169.254.169.254/latest/meta-data/", 1, never),
+            ("http://[::ffff:169.254.169.254]/", 1, never),
+            ("https://0.0.0.0/", 1, never),
+            ("ftp://shop.example/", 1, "redirects to an address that cannot be read"),
+            ("/", REDIRECTS + 1, "more than 5 redirects"),
         ] {
-            let (first, _) = server(vec![moved(to)]);
-            let error = get(&format!("http://{first}/"), bounds()).unwrap_err();
-            let refused =
-                matches!(&error, FetchError::Address { reason: AddressError::Refused(Refused::Never), .. });
-            assert!(refused, "{error}");
+            let (first, _) = server((0..redirects).map(|_| moved(to)).collect());
+            let error = get(&format!("http://{first}/"), bounds()).unwrap_err().to_string();
+            assert!(error.contains(said), "{to}: {error}");
         }
-        let (first, _) = server(vec![moved("ftp://shop.example/")]);
-        let error = get(&format!("http://{first}/"), bounds()).unwrap_err();
-        assert!(matches!(error, FetchError::Location { .. }), "{error}");
-        let (first, _) = server((0..=REDIRECTS).map(|_| moved("/")).collect());
-        let error = get(&format!("http://{first}/"), bounds()).unwrap_err();
-        assert!(matches!(error, FetchError::Redirects), "{error}");
     }
 
     #[test]
@@ -598,15 +588,10 @@ mod tests {
             server(vec![first, answer("304 Not Modified", b""), answer("304 Not Modified", b"")]);
         let address = Address::parse(&format!("http://{address}/"), Reach::Private).unwrap();
         let none = Validators::default();
-        let Fetched::Written { validators, sha256 } =
-            fetch(&address, &none, bounds(), &mut Vec::new()).unwrap()
-        else {
-            panic!("it was sent")
-        };
-        assert_eq!(
-            (validators.etag.as_deref(), sha256),
-            (Some("\"v1\""), super::super::digest::sha256(b"id\n"))
-        );
+        let sent = fetch(&address, &none, bounds(), &mut Vec::new()).unwrap();
+        let Fetched::Written { validators, sha256 } = sent else { panic!("it was sent") };
+        let digest = super::super::digest::sha256(b"id\n");
+        assert_eq!((validators.etag.as_deref(), sha256), (Some("\"v1\""), digest));
         let again = fetch(&address, &validators, bounds(), &mut Vec::new()).unwrap();
         assert_eq!(again, Fetched::Unchanged);
         let error = fetch(&address, &none, bounds(), &mut Vec::new()).unwrap_err();

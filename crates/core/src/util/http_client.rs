@@ -368,17 +368,13 @@ pub(super) mod tests {
     #[test]
     fn errors_say_what_happened() {
         let (address, served) = server(vec![vec!["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"]]);
-        let error = client(address).get("/", 1 << 10, soon()).unwrap_err();
-        assert!(matches!(error, HttpError::Unreachable { .. }), "{error}");
+        let ask = |address| client(address).get("/", 1 << 10, soon()).unwrap_err();
+        assert!(matches!(ask(address), HttpError::Unreachable { .. }));
         served.join().unwrap();
-        let error = client(address).get("/", 1 << 10, soon()).unwrap_err().to_string();
+        let error = ask(address).to_string();
         assert!(error.starts_with(&format!("http://{address}/models cannot be reached: ")), "{error}");
         let (address, _served) = server(vec![vec!["SSH-2.0-OpenSSH\r\n\r\n"]]);
-        let error = client(address).get("/", 1 << 10, soon()).unwrap_err();
-        assert!(matches!(error, HttpError::Answer { .. }), "{error}");
-
-        let (address, _served) = server(vec![vec!["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"]]);
-        assert_eq!(client(address).get("/", 3, soon()).unwrap().body(), b"abc");
+        assert!(matches!(ask(address), HttpError::Answer { .. }));
 
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = client(silent.local_addr().unwrap());
@@ -388,6 +384,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_body_is_read_up_to_its_limit() {
+        let (address, _served) = server(vec![vec!["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"]]);
+        assert_eq!(client(address).get("/", 3, soon()).unwrap().body(), b"abc");
         let chunked = |body: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
         for (answer, most) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\nabcd".to_owned(), 3),
@@ -406,12 +404,14 @@ pub(super) mod tests {
 
     #[test]
     fn a_server_is_named_by_its_url() {
-        let origin = |url: &str| Origin::parse(url).map(|origin| origin.to_string());
-        let named = |shown: &str| Ok(shown.to_owned());
-        assert_eq!(origin("http://triton:8000/"), named("http://triton:8000"));
-        assert_eq!(origin("http://models"), named("http://models"));
-        assert_eq!(origin("https://[::1]:80/a/b"), named("https://[::1]:80/a/b"));
-        assert_eq!(origin("https://u:p@triton/v"), named("https://triton/v"));
+        for (url, shown) in [
+            ("http://triton:8000/", "http://triton:8000"),
+            ("http://models", "http://models"),
+            ("https://[::1]:80/a/b", "https://[::1]:80/a/b"),
+            ("https://u:p@triton/v", "https://triton/v"),
+        ] {
+            assert_eq!(Origin::parse(url).unwrap().to_string(), shown);
+        }
         let refused = "ftp://triton|triton:8000|http://|http://:80|http://a:b|http://a b|http://a/?b";
         for refused in refused.split('|') {
             assert!(Origin::parse(refused).is_err(), "{refused}");

@@ -439,7 +439,6 @@ fn set_of<'s>(sets: &'s mut Sets, word: &str) -> &'s mut SparseMask {
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::vec, option, prelude::*, sample::select};
     use serde_json::{Value, json};
 
     use super::*;
@@ -621,41 +620,5 @@ mod tests {
         assert_eq!(choose(3, "", "", None), "None");
         assert_eq!(choose(4, "W32", "", None), "g false", "the article says its stock by size");
         assert_eq!(choose(4, "W33", "", None), "h true");
-    }
-
-    fn any_article() -> impl Strategy<Value = Article> {
-        let size = || select(&["S", "M", "L", "S/M", "One Size"][..]);
-        let store = || option::of(select(&["a", "b"][..]));
-        let counts = vec((option::of(size()), store(), 0..2), 0..4).prop_map(|counts| {
-            let entry = |(size, store, count)| json!({"size": size, "store": store, "count": count});
-            counts.into_iter().map(entry).collect::<Value>()
-        });
-        let kind = select(&["coat", "shirt", "hat", "cap", "boot"][..]);
-        (kind, option::of(vec(size(), 0..3)), option::of(counts))
-            .prop_map(|(kind, sizes, stock)| article(kind, json!({"sizes": sizes, "stock": stock})))
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(128))]
-
-        /// A supply that articles were taken out of is the one of the others, and a copy of it before is not changed.
-        #[test]
-        fn removed_articles_leave_nothing(articles in vec((any_article(), any::<bool>()), 0..40)) {
-            let all: Vec<Article> = articles.iter().map(|(article, _)| article.clone()).collect();
-            let before = supply(&all);
-            let mut after = before.clone();
-            let mut others = Supply::new(&Schema::parse(SCHEMA).unwrap());
-            for (index, (article, stays)) in (0..).zip(&articles) {
-                if *stays { others.add(index, &others.read(article)) } else { after.remove(index, &after.read(article)) }
-            }
-            let given = features(&[("top", &["M"]), ("width", &["M", "L"])]);
-            let seen = |supply: &Supply| {
-                let (stores, needs) = ([None, Some("a"), Some("b")], supply.needs(&given));
-                let sold_out = stores.map(|store| [Some(&needs), None].map(|needs| supply.sold_out(needs, store, 64)));
-                (supply.unfit(&needs, 64).articles, sold_out, supply.has_store("a"))
-            };
-            prop_assert_eq!(seen(&after), seen(&others));
-            prop_assert_eq!(seen(&before), seen(&supply(&all)));
-        }
     }
 }

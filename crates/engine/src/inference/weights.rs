@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(half(&[0, 0x3c, 0, 0x38, 0, 0x7c]), infinity);
         let brain = |bytes: &[u8]| what(&model(BFLOAT16, &field(9, bytes)));
         assert_eq!(brain(&[0x80, 0x3f, 0, 0x3f, 0x80, 0x7f]), infinity);
-        let bytes: Vec<u8> = [1.0, 0.5, 1e200].into_iter().flat_map(f64::to_le_bytes).collect();
-        assert!(what(&model(DOUBLE, &field(9, &bytes))).is_some(), "too large for float32");
+        let double = [1.0, 0.5, 1e200].map(f64::to_le_bytes).concat();
+        assert!(what(&model(DOUBLE, &field(9, &double))).is_some(), "too large for float32");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use atelier_core::domain::ArticleId;
+
 use super::*;
 
 const SCHEMA: &str =
@@ -46,7 +48,12 @@ fn a_valid_release_opens_in_vocabulary_order() {
     let (_home, folder) = release(|_, _| {});
     let release = Release::open(&folder).unwrap();
     assert_eq!(release.manifest().name, "spring");
-    assert_eq!(["a-2", "a-1"].map(|id| release.vocabulary().index_of(id)), [Some(0), Some(1)]);
+    let vocabulary = release.vocabulary();
+    assert_eq!(["a-2", "a-1", "a-3"].map(|id| vocabulary.index_of(id)), [Some(0), Some(1), None]);
+    assert_eq!(
+        [0, 1, 2].map(|index| vocabulary.article(index).map(ArticleId::as_str)),
+        [Some("a-2"), Some("a-1"), None]
+    );
     assert_eq!(release.articles()[1].kind(), "hat");
     assert_eq!(release.schema().context_width(), 32);
     assert_eq!(release.model_path(&release.manifest().methods[0]), folder.join("none.onnx"));
@@ -134,6 +141,7 @@ fn a_file_that_changed_or_is_invalid_is_named() {
         ("schema.toml", "name = \"x\"", true, "a schema has at least one [[feature]], found none"),
         ("articles.jsonl", &twice, true, "a vocabulary contains each article once, found a-1 twice"),
         ("articles.jsonl", "{\"id\":1}\n", true, "line 1: "),
+        ("articles.jsonl", "", true, "a vocabulary needs at least one article"),
     ] {
         let error = rejection(|manifest, folder| {
             let files = manifest["files"].clone();

@@ -27,17 +27,13 @@ fn refuse<T: Table>(path: &Path, format: Option<InputFormat>) -> FileError {
 /// Articles as canonical JSON Lines without their variants, warnings and errors.
 fn read_feed(path: &Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
     let rows = read_any::<Article>(path, &SCHEMA, format, now, &Dialect::default()).unwrap();
-    rows.flat_map(|row| match row {
-        Ok(mut row) => {
+    read_out(rows.map(|row| {
+        row.map(|mut row| {
             row.value.normalise().unwrap();
             row.value = without_variants(&row.value);
-            let warnings = row.warnings.iter().map(|warning| format!("{}: {warning}", row.line));
-            let article = json_line(&row.value, &SCHEMA).trim_end().to_owned();
-            std::iter::once(article).chain(warnings).collect()
-        }
-        Err(error) => vec![error.to_string()],
-    })
-    .collect()
+            row
+        })
+    }))
 }
 
 fn without_variants(article: &Article) -> Article {
@@ -62,29 +58,13 @@ fn read_variants(path: &Path) -> Vec<Value> {
 #[test]
 fn variants_of_a_merchant_feed_keep_what_is_their_own() {
     let folder = Folder::new();
-    let item = |fields: &[(&str, &str)]| {
-        let fields = fields.iter().map(|(name, value)| format!("<g:{name}>{value}</g:{name}>"));
-        format!("<item>{}</item>\n", fields.collect::<String>())
-    };
-    let of_tee =
-        [("item_group_id", "TSH-1"), ("color", "navy"), ("product_type", "T-Shirts"), ("material", "cotton")];
-    let small = [
-        ("id", "TSH-1-NV-S"),
-        ("size", "S"),
-        ("gtin", "4006381333931"),
-        ("mpn", "T1"),
-        ("price", "19.90 EUR"),
-    ];
-    let small =
-        [&small[..], &[("link", "/tee?s"), ("image_link", "/s.jpg"), ("availability", "in_stock")]].concat();
-    let large = [("id", "TSH-1-NV-L"), ("size", "L"), ("size", "XL"), ("size", "L"), ("price", "21.90 EUR")];
-    let large = [&large[..], &[("material", "linen"), ("availability", "preorder")]].concat();
-    let again = [("id", "TSH-1-NV-L"), ("size", "M")];
-    let card = [("id", "GC"), ("product_type", "Geschenke &gt; Geschenkgutschein &gt; 50 Euro")];
-    let coded = [("id", "GC2"), ("google_product_category", "53")];
-    let items = [&small[..], &large, &again].map(|fields| item(&[fields, &of_tee].concat()));
-    let path = folder
-        .file("feed.xml", xml(&[&items.concat(), &item(&card), &item(&coded)].map(String::as_str).concat()));
+    let tee = "item_group_id=TSH-1|color=navy|product_type=T-Shirts|material=cotton";
+    let small = "id=TSH-1-NV-S|size=S|gtin=4006381333931|mpn=T1|price=19.90 EUR|link=/tee?s|image_link=/s.jpg|availability=in_stock";
+    let large = "id=TSH-1-NV-L|size=L|size=XL|size=L|price=21.90 EUR|material=linen|availability=preorder";
+    let variants = [small, large, "id=TSH-1-NV-L|size=M"].map(|own| item(&format!("{own}|{tee}")));
+    let card = item("id=GC|product_type=Geschenke &gt; Geschenkgutschein &gt; 50 Euro");
+    let coded = item("id=GC2|google_product_category=53");
+    let path = folder.file("feed.xml", xml(&[&variants.concat(), &card[..], &coded].concat()));
     assert_eq!(
         read_variants(&path),
         [
@@ -200,6 +180,15 @@ fn feed(name: &str) -> Vec<String> {
     read_feed(&fixture(name), None, NOW)
 }
 
+/// An item of fields such as `id=a|size=S`.
+fn item(fields: &str) -> String {
+    let fields = fields.split('|').map(|field| {
+        let (name, value) = field.split_once('=').unwrap();
+        format!("<g:{name}>{value}</g:{name}>")
+    });
+    format!("<item>{}</item>\n", fields.collect::<String>())
+}
+
 fn xml(items: &str) -> String {
     format!(
         "<rss version=\"2.0\" xmlns:g=\"http://base.google.com/ns/1.0\"><channel>\n{items}</channel></rss>"
@@ -215,16 +204,6 @@ fn variants_of_a_merchant_feed_are_one_article_for_each_colour() {
             r#"{"id":"PK-1-navy-white","type":"Parkas","age_group":"adult","brand":"Fjell & Söhne","colour":"Navy/White","currency":"EUR","gender":"women","google_product_category":"5598","image":"https://shop.example/parka-navy.jpg","in_stock":true,"item_group_id":"PK-1","material":"Cotton","name":"Fjell & Söhne parka, S","price":149,"product_type":"Women > Coats > Parkas","regular_price":199,"size_system":"EU","sizes":["S","M"],"stock":{"M":0,"S":1},"url":"https://shop.example/parka?colour=navy&size=s"}"#,
             "7: the variant of this article in line 41 has another material, \"Wool\"; \"Cotton\" is kept",
             r#"{"id":"PK-1-red","type":"Parkas","colour":"Red","currency":"EUR","in_stock":true,"item_group_id":"PK-1","name":"Fjell & Söhne parka, red","price":199,"product_type":"Women > Coats > Parkas","sizes":["S"]}"#,
-        ]
-    );
-}
-
-#[test]
-fn atom_and_other_prefixes_are_read() {
-    assert_eq!(
-        feed("merchant-atom.xml"),
-        [
-            r#"{"id":"DR-7","type":"Dresses","currency":"EUR","in_stock":true,"name":"Silk dress","price":89.9,"product_type":"Women > Dresses","url":"https://shop.example/dress?a=1&b=2"}"#
         ]
     );
 }
@@ -266,64 +245,63 @@ fn an_entry_for_the_product_beside_its_variants_is_no_article() {
     let folder = Folder::new();
     let read = |rows: &[&str]| {
         let header = "id\titem_group_id\tproduct_type\tavailability\tcolor\tsize\tmaterial\n";
-        let path = folder.file("feed.tsv", format!("{header}{}", rows.join("\n")));
-        let rows = open_any(&path);
+        let rows = open_any(&folder.file("feed.tsv", format!("{header}{}", rows.join("\n"))));
         let mut checker = Checker::new([], []);
-        let read: Vec<String> = checker
-            .check(rows)
-            .map(|row| {
-                let article = row.unwrap();
-                format!("{} {}", article.id, article.in_stock())
-            })
-            .collect();
-        (read, checker.report().left_out)
+        let articles = checker.check(rows).map(Result::unwrap);
+        let mut read: Vec<String> =
+            articles.map(|article| format!("{} {}", article.id, article.in_stock())).collect();
+        read.extend(checker.report().errors.iter().map(|error| error.first.to_string()));
+        (read.join("; "), checker.report().left_out)
     };
-    let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let is = |said: &str, left_out| (said.to_owned(), left_out);
     let sold_out = ["a-1\tA\tHats\tout_of_stock\tred\tS", "a-2\tA\tHats\tout_of_stock\tred\tM"];
     // Before its variants or after them, with its own group or without.
     for parent in ["A\t\tHats\tin_stock", "A\tA\tHats\tin_stock"] {
-        let of_variants = (ids(&["A-red false"]), 1);
-        assert_eq!(read(&[parent, sold_out[0], sold_out[1]]), of_variants, "{parent}");
-        assert_eq!(read(&[sold_out[0], sold_out[1], parent]), of_variants, "{parent}");
+        assert_eq!(read(&[parent, sold_out[0], sold_out[1]]), is("A-red false", 1), "{parent}");
+        assert_eq!(read(&[sold_out[0], sold_out[1], parent]), is("A-red false", 1), "{parent}");
     }
     // The variants have no colour: the article has the same id.
     let plain = read(&["A\t\tHats\tin_stock", "a-1\tA\tHats\tout_of_stock\t\tS"]);
-    assert_eq!(plain, (ids(&["A false"]), 1));
+    assert_eq!(plain, is("A false", 1));
     // Without variants it is an article, and so is one whose siblings differ in something else.
-    assert_eq!(read(&["A\t\tHats\tin_stock"]), (ids(&["A true"]), 0));
+    assert_eq!(read(&["A\t\tHats\tin_stock"]), is("A true", 0));
     let siblings = ["A\tA\tHats\tin_stock\t\t\twool", "a-2\tA\tHats\tout_of_stock\t\t\tfelt"];
-    assert_eq!(read(&siblings), (ids(&["A true"]), 0));
+    assert_eq!(read(&siblings), is("A true", 0));
+    // Another product has the same id.
+    let other =
+        ["1\tA\tHats\tin_stock\tnavy white\tS", "2\tA-navy\tHats\t\twhite", "3\tA\tHats\t\tnavy white\tM"];
+    let told = "A-navy-white true; line 3: article \"A-navy-white\" is already in line 2";
+    assert_eq!(read(&other), is(told, 0));
 }
 
 #[test]
-fn two_products_with_one_id_are_told() {
+fn a_size_is_in_stock_as_its_variants_say() {
     let folder = Folder::new();
-    let tsv = "id\titem_group_id\tproduct_type\tcolor\tsize\n\
-               1\tparka\tParkas\tnavy white\tS\n2\tparka-navy\tParkas\twhite\tS\n3\tparka\tParkas\tnavy white\tM\n";
-    let rows = open_any(&folder.file("feed.tsv", tsv));
-    let mut checker = Checker::new([], []);
-    let articles: Vec<Article> = checker.check(rows).map(Result::unwrap).collect();
-    let ids: Vec<_> = articles.iter().map(|article| article.id.as_str()).collect();
-    assert_eq!(ids, ["parka-navy-white"]);
-    assert_eq!(articles[0].attributes()["sizes"], serde_json::json!(["S", "M"]));
-    let errors = &checker.report().errors;
-    assert!(errors[0].to_string().contains("line 3: article \"parka-navy-white\""), "{errors:?}");
-}
-
-#[test]
-fn a_size_in_two_spellings_is_one() {
-    let folder = Folder::new();
-    let tsv = "id\titem_group_id\tproduct_type\tavailability\tsize\n\
-               a-1\tA\tShoes\tin_stock\t40,5\na-2\tA\tShoes\tout_of_stock\t40.5\na-3\tA\tShoes\tout_of_stock\t41\n";
-    let shoes = read_feed(&folder.file("feed.tsv", tsv), None, NOW);
-    assert_eq!(shoes.len(), 1, "{shoes:?}");
-    assert!(shoes[0].contains(r#""sizes":["40,5","41"],"stock":{"40,5":1,"41":0}"#), "{}", shoes[0]);
-
+    let head = "id\titem_group_id\tproduct_type\tsize\tavailability\n";
+    for (rows, stock) in [
+        // A size in two spellings is one.
+        (
+            "1\tg\tHats\t40,5\tin_stock\n2\tg\tHats\t40.5\tout_of_stock\n3\tg\tHats\t41\tout_of_stock\n",
+            r#""sizes":["40,5","41"],"stock":{"40,5":1,"41":0}"#,
+        ),
+        // What is sold out stays so beside variants that say less.
+        (
+            "1\tg\tHats\tS\tin stock\n2\tg\tHats\tM\tout of stock\n3\tg\tHats\tL\t\n",
+            r#""sizes":["S","M","L"],"stock":{"L":1,"M":0,"S":1}"#,
+        ),
+        (
+            "4\tg\tHats\tM\tout of stock\n5\tg\tHats\t\tin stock\n",
+            r#""sizes":["M"],"stock":[{"count":0,"size":"M"},{"count":1}]"#,
+        ),
+    ] {
+        let hat = r#"{"id":"g","type":"Hats","in_stock":true,"item_group_id":"g","product_type":"Hats","#;
+        let path = folder.file("feed.tsv", format!("{head}{rows}"));
+        assert_eq!(read_feed(&path, None, NOW), [format!("{hat}{stock}}}")]);
+    }
     // Tracked and sold out in cotton, not tracked in linen.
-    let header = "Handle,Title,Type,Published,Option1 Name,Option1 Value,Option2 Name,Option2 Value,\
-                  Variant Inventory Tracker,Variant Inventory Qty,Variant Inventory Policy,Variant Price,Status\n";
-    let rows = "tee,Tee,Shirt,TRUE,Size,M,Fabric,Cotton,shopify,0,deny,10,active\n\
-                tee,,,,,m,,Linen,,,deny,10,\n";
+    let header = "Handle,Type,Option1 Name,Option1 Value,Option2 Name,Option2 Value,Variant Inventory Tracker,\
+                  Variant Inventory Qty,Variant Price\n";
+    let rows = "tee,Shirt,Size,M,Fabric,Cotton,shopify,0,10\ntee,,,m,,Linen,,,10\n";
     let shirts = read_feed(&folder.file("products.csv", format!("{header}{rows}")), None, NOW);
     assert!(shirts[0].contains(r#""sizes":["M"],"stock":{"M":1}"#), "{shirts:?}");
 }
@@ -368,6 +346,13 @@ fn googles_namespace_is_read_as_shops_write_it() {
     ] {
         assert_eq!(read(attribute, prefix), [hat], "{attribute}");
     }
+    // An Atom feed with another prefix.
+    assert_eq!(
+        feed("merchant-atom.xml"),
+        [
+            r#"{"id":"DR-7","type":"Dresses","currency":"EUR","in_stock":true,"name":"Silk dress","price":89.9,"product_type":"Women > Dresses","url":"https://shop.example/dress?a=1&b=2"}"#
+        ]
+    );
     let other = "line 1: expected elements of Google's namespace, as in <g:price> with xmlns:g=\"http://base.google.com/ns/1.0\" in \
                  the first element, found <id>, <title>, <product_type>, <price>";
     assert_eq!(read("", ""), [other]);
@@ -379,38 +364,16 @@ fn googles_namespace_is_read_as_shops_write_it() {
 #[test]
 fn categories_of_google_may_be_numbers() {
     let folder = Folder::new();
-    let feed = "id\tgoogle_product_category\na\t2271\nb\t99\nc\t99\n";
-    let path = folder.file("feed.tsv", feed);
-    let read = read_feed(&path, None, NOW);
+    let path = folder.file("feed.tsv", "id\tgoogle_product_category\na\t2271\nb\t99\nc\t99\n");
     let note = "the type is \"category 99\": there is no \"product_type\", and google_product_category 99 has no name here";
     assert_eq!(
-        read,
+        read_feed(&path, None, NOW),
         [
             r#"{"id":"a","type":"Dresses","google_product_category":"2271"}"#,
             r#"{"id":"b","type":"category 99","google_product_category":"99"}"#,
             &format!("3: {note}"),
             r#"{"id":"c","type":"category 99","google_product_category":"99"}"#,
             &format!("4: {note}"),
-        ]
-    );
-}
-
-#[test]
-fn a_size_that_is_sold_out_stays_so_beside_variants_that_say_less() {
-    let folder = Folder::new();
-    let head = "id\titem_group_id\tproduct_type\tsize\tavailability\n";
-    let variants = [
-        "1\tg\tHats\tS\tin stock",
-        "2\tg\tHats\tM\tout of stock",
-        "3\tg\tHats\tL\t",
-        "4\th\tHats\tM\tout of stock",
-    ];
-    let path = folder.file("feed.tsv", format!("{head}{}\n5\th\tHats\t\tin stock\n", variants.join("\n")));
-    assert_eq!(
-        read_feed(&path, None, NOW),
-        [
-            r#"{"id":"g","type":"Hats","in_stock":true,"item_group_id":"g","product_type":"Hats","sizes":["S","M","L"],"stock":{"L":1,"M":0,"S":1}}"#,
-            r#"{"id":"h","type":"Hats","in_stock":true,"item_group_id":"h","product_type":"Hats","sizes":["M"],"stock":[{"count":0,"size":"M"},{"count":1}]}"#,
         ]
     );
 }
@@ -441,15 +404,14 @@ fn an_inventory_that_is_not_in_the_file_is_noted() {
 #[test]
 fn bad_entries_are_named_and_the_others_read() {
     let folder = Folder::new();
-    let item = |fields: &str| format!("<item><g:id>a</g:id>{fields}</item>\n");
     let path = folder.file(
         "feed.xml",
         xml(&[
-            item("<g:price>1 EUR</g:price>"),
-            item("<g:product_type>Hats</g:product_type><g:price>cheap</g:price>"),
-            item("<g:product_type>Hats</g:product_type><g:availability>perhaps</g:availability>"),
-            "<item><g:title>&nbsp;</g:title></item>\n".to_owned(),
-            item("<g:product_type>Hats</g:product_type>"),
+            item("id=a|price=1 EUR"),
+            item("id=a|product_type=Hats|price=cheap"),
+            item("id=a|product_type=Hats|availability=perhaps"),
+            item("title=&nbsp;"),
+            item("id=a|product_type=Hats"),
         ]
         .concat()),
     );
@@ -463,20 +425,11 @@ fn bad_entries_are_named_and_the_others_read() {
             r#"{"id":"a","type":"Hats","product_type":"Hats"}"#,
         ]
     );
-}
-
-#[test]
-fn entries_on_one_line_are_told_apart_by_their_numbers() {
-    let folder = Folder::new();
-    let hat = "<item><g:id>a</g:id><g:product_type>Hats</g:product_type></item>";
-    let path = folder.file("feed.xml", xml(&format!("{hat}<item/><item><g:title>b</g:title></item>")));
-    assert_eq!(
-        read_feed(&path, None, NOW),
-        [
-            "line 2: in item 3 of the file, the attribute \"id\" is missing",
-            r#"{"id":"a","type":"Hats","product_type":"Hats"}"#,
-        ]
-    );
+    // On one line they have numbers.
+    let path =
+        folder.file("feed.xml", xml("<item><g:id>a</g:id></item><item/><item><g:title>b</g:title></item>"));
+    let numbered = "line 2: in item 3 of the file, the attribute \"id\" is missing";
+    assert_eq!(read_feed(&path, None, NOW)[1], numbered);
 }
 
 #[test]

@@ -116,12 +116,22 @@ fn values<T: Table>(path: &Path) -> Vec<T> {
     open(path).map(|row| row.unwrap().value).collect()
 }
 
+/// Rows as canonical JSON, each before its warnings, and errors.
+fn read_out<T: Table>(rows: impl Iterator<Item = Result<FileRow<T>, RowError>>) -> Vec<String> {
+    rows.flat_map(|row| match row {
+        Ok(row) => {
+            let warnings = row.warnings.iter().map(|warning| format!("{}: {warning}", row.line));
+            let value = json_line(&row.value, &SCHEMA).trim_end().to_owned();
+            std::iter::once(value).chain(warnings).collect()
+        }
+        Err(error) => vec![error.to_string()],
+    })
+    .collect()
+}
+
 /// The warnings and errors of a file.
 fn messages<T: Table>(path: &Path) -> Vec<String> {
-    open::<T>(path)
-        .flat_map(|row| match row {
-            Ok(row) => row.warnings.iter().map(|warning| format!("{}: {warning}", row.line)).collect(),
-            Err(error) => vec![error.to_string()],
-        })
-        .collect()
+    let mut said = read_out(open::<T>(path));
+    said.retain(|line| !line.starts_with('{'));
+    said
 }

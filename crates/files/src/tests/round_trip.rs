@@ -123,18 +123,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn articles_come_back(rows in vec(article(), 0..6)) {
-        comes_back(&rows)?;
-    }
-
-    #[test]
-    fn customers_come_back(rows in vec(customer(), 0..6)) {
-        comes_back(&rows)?;
-    }
-
-    #[test]
-    fn outfits_come_back(rows in vec(outfit(), 0..6)) {
-        comes_back(&rows)?;
+    fn rows_come_back(
+        articles in vec(article(), 0..6), customers in vec(customer(), 0..6), outfits in vec(outfit(), 0..6),
+    ) {
+        comes_back(&articles)?;
+        comes_back(&customers)?;
+        comes_back(&outfits)?;
     }
 }
 

@@ -54,6 +54,10 @@ fn rows_that_no_outfit_shows_need_no_sums() {
         let kept: Vec<bool> = (0..model.config().articles).map(|article| article % 3 != 0).collect();
         model.compose(Needs { kept: Some(kept.clone()), visible: None });
         let (_, all) = model.gradients(&batch, None, &mut Vec::new());
+        let own = model.weights.0.iter().position(|tensor| tensor.name == "vocabulary.own").unwrap();
+        for (row, kept) in all.dense[own].chunks(model.weights.0[own].shape[1]).zip(&kept) {
+            assert_eq!(row.iter().any(|gradient| *gradient != 0.0), *kept, "a dropped vector learns nothing");
+        }
         let mut visible = batch.packed.slots.clone();
         visible.sort_unstable();
         visible.dedup();

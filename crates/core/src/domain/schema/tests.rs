@@ -76,39 +76,41 @@ fn an_unknown_word_is_a_warning() {
 #[test]
 fn a_whole_number_is_a_word_where_words_are_expected() {
     let schema = Schema::parse(
-        "name = \"shoes\"\n[[feature]]\nname = \"size\"\nkind = \"category\"\nvalues = [\"37\", \"38\"]\n\
-         [[feature]]\nname = \"floors\"\nkind = \"set\"\nvalues = [\"0\", \"-1\"]\nexcludes = \"floor\"",
+        r#"
+        name = "shoes"
+        feature = [
+            {name = "size", kind = "category", values = ["37", "38"]},
+            {name = "floors", kind = "set", values = ["0", "-1"], excludes = "floor"},
+        ]
+        "#,
     )
     .unwrap();
-    let encode = |name: &str, value| schema.encode(&profile(&[(name, value)])).unwrap();
-    assert_eq!(encode("size", FeatureValue::Number(38.0)), encode("size", text("38")));
-    assert_eq!(encode("size", text("38")).indices, [vec![2], vec![]]);
-    assert_eq!(encode("floors", FeatureValue::Number(-1.0)).indices, [vec![], vec![2]]);
-    assert_eq!(encode("floors", FeatureValue::Number(-0.0)).indices, [vec![], vec![1]]);
-    let unknown = encode("size", FeatureValue::Number(99.0)).warnings;
-    assert_eq!(unknown[0].to_string(), "feature \"size\" has no value \"99\"; models do not see it");
-    for (name, number, kept) in [
-        ("size", 38.0, text("38")),
-        ("size", 38.5, FeatureValue::Number(38.5)),
-        ("floors", 3.0, many(&["3"])),
+    let number = FeatureValue::Number;
+    let encode = |name, value| schema.encode(&profile(&[(name, value)]));
+    for (name, value, rows) in [
+        ("size", number(38.0), [vec![2], vec![]]),
+        ("size", text("38"), [vec![2], vec![]]),
+        ("size", number(99.0), [vec![], vec![]]),
+        ("floors", number(-1.0), [vec![], vec![2]]),
+        ("floors", number(-0.0), [vec![], vec![1]]),
     ] {
-        assert_eq!(*schema.feature(name).unwrap().normalise(Cow::Owned(FeatureValue::Number(number))), kept);
+        assert_eq!(encode(name, value).unwrap().indices, rows, "{name}");
     }
-    let wrong = profile(&[("size", FeatureValue::Number(38.5)), ("floors", FeatureValue::Number(f64::NAN))]);
-    let errors = |given: &Features| {
-        let errors = schema.encode(given).unwrap_err();
-        errors.iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
-    assert_eq!(
-        errors(&wrong),
-        [
-            "feature \"floors\" takes a list of strings or whole numbers, found the number NaN",
-            "feature \"size\" takes a string or a whole number, found the number 38.5",
-        ]
-    );
-    let list = "feature \"size\" takes a string or a whole number, found a list of 1";
-    assert_eq!(errors(&profile(&[("size", many(&["38"]))])), [list]);
-    let never = profile(&[("floors", FeatureValue::Number(-1.0))]);
+    for (name, value, said) in [
+        ("size", number(38.5), "a string or a whole number, found the number 38.5"),
+        ("size", number(1e16), "a string or a whole number, found the number 10000000000000000"),
+        ("size", many(&["38"]), "a string or a whole number, found a list of 1"),
+        ("floors", number(f64::NAN), "a list of strings or whole numbers, found the number NaN"),
+    ] {
+        let errors = encode(name, value).unwrap_err();
+        assert_eq!(errors[0].to_string(), format!("feature {name:?} takes {said}"));
+    }
+    for (name, given, kept) in
+        [("size", 38.0, text("38")), ("size", 38.5, number(38.5)), ("floors", 3.0, many(&["3"]))]
+    {
+        assert_eq!(*schema.feature(name).unwrap().normalise(Cow::Owned(number(given))), kept);
+    }
+    let never = profile(&[("floors", number(-1.0))]);
     assert_eq!(schema.exclusions(&never).collect::<Vec<_>>(), [("floor", "-1".into())]);
     assert_eq!(schema.exclusions(&profile(&[])).count(), 0);
 }
@@ -131,9 +133,32 @@ fn an_invalid_schema_says_why() {
         ("name = \"a\"\nkind = \"category\"\nvalues = [\"b\"]\nunit = \"cm\"", no_number),
         ("name = \"a\"\nkind = \"number\"\nedges = [1]\nvalues = [\"b\"]", of_number),
         ("name = \"a\"\nkind = \"number\"\nedges = [1]\nexcludes = \"type\"", of_number),
+        (
+            "name = \"a\"\nkind = \"number\"\nedges = [1]\nrequires = {attribute = \"b\"}",
+            "feature \"a\": a number cannot require",
+        ),
+        ("name = \"a\"\nkind = \"set\"\nvalues = [\"a\"]\ntypes = []", "leave it out for all"),
     ] {
         let message = refused(&format!("name = \"x\"\n[[feature]]\n{feature}"));
         assert!(message.contains(said), "{feature}: {message}");
+    }
+    for (requires, said) in [
+        ("3", "is a table such as {attribute = \"sizes\", types = [\"jeans\"]}, or a list of tables"),
+        ("{}", "attribute"),
+        ("{attribute = \"sizes\", type = [\"jeans\"]}", "unknown field `type`"),
+        ("{attribute = \" \"}", "names no attribute"),
+        ("{attribute = \"sizes\", types = []}", "leave it out for all"),
+        (
+            "{attribute = \"sizes\", values = {wide = \"XL\"}}",
+            "maps \"wide\", which is not one of the feature's values",
+        ),
+        ("{attribute = \"sizes\", values = {slim = []}}", "maps \"slim\" to no word"),
+        ("{attribute = \"sizes\", values = {slim = 3}}", "a word or a list of words"),
+        ("[]", "an empty list"),
+    ] {
+        let cut = "name = \"cut\"\nkind = \"category\"\nvalues = [\"slim\"]";
+        let message = refused(&format!("name = \"x\"\n[[feature]]\n{cut}\nrequires = {requires}"));
+        assert!(message.starts_with("feature \"cut\": ") && message.contains(said), "{requires}: {message}");
     }
     let two = "name = \"x\"\n[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"a\"]\n".to_owned()
         + "[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"a\"]";
@@ -274,38 +299,6 @@ fn a_schema_says_which_articles_a_feature_is_about() {
         assert!(concerns(name, about) && !concerns(name, other), "{name}");
     }
     assert!(concerns("gender", "bag") && concerns("age", "bag"), "what says nothing is about everything");
-    let no_types = SMALL.replace("values = [\"female\", \"male\"]", "values = [\"female\"], types = []");
-    assert!(refused(&no_types).contains("leave it out for all"));
-}
-
-#[test]
-fn an_invalid_requirement_names_its_feature() {
-    let reason = |requires: &str| {
-        let toml = format!(
-            "name = \"x\"\n[[feature]]\nname = \"cut\"\nkind = \"category\"\nvalues = [\"slim\"]\nrequires = {requires}"
-        );
-        refused(&toml).strip_prefix("feature \"cut\": ").expect(requires).to_owned()
-    };
-    for (requires, said) in [
-        ("3", "is a table such as {attribute = \"sizes\", types = [\"jeans\"]}, or a list of tables"),
-        ("{}", "attribute"),
-        ("{attribute = \"sizes\", type = [\"jeans\"]}", "unknown field `type`"),
-        ("{attribute = \" \"}", "names no attribute"),
-        ("{attribute = \"sizes\", types = []}", "leave it out for all"),
-        (
-            "{attribute = \"sizes\", values = {wide = \"XL\"}}",
-            "maps \"wide\", which is not one of the feature's values",
-        ),
-        ("{attribute = \"sizes\", values = {slim = []}}", "maps \"slim\" to no word"),
-        ("{attribute = \"sizes\", values = {slim = 3}}", "a word or a list of words"),
-        ("[]", "an empty list"),
-    ] {
-        let message = reason(requires);
-        assert!(message.contains(said), "{requires}: {message}");
-    }
-    let number = "name = \"x\"\n[[feature]]\nname = \"a\"\nkind = \"number\"\nedges = [1]\nrequires = {attribute = \"b\"}";
-    let message = refused(number);
-    assert!(message.starts_with("feature \"a\": a number cannot require"), "{message}");
 }
 
 #[test]
@@ -343,15 +336,18 @@ fn a_schema_says_how_large_outfits_are() {
 #[test]
 fn rows_of_features_have_names() {
     let schema = Schema::default_schema();
-    let name = |feature: &str, row| schema.feature(feature).unwrap().row_name(row);
-    assert_eq!(name("gender", 0), "not given");
-    assert_eq!(name("gender", 2), "male");
-    assert_eq!(name("age", 1), "under 18 years");
-    assert_eq!(name("age", 2), "18 to under 22 years");
-    assert_eq!(name("age", 13), "70 and over years");
+    for (feature, row, name) in [
+        ("gender", 0, "not given"),
+        ("gender", 2, "male"),
+        ("age", 1, "under 18 years"),
+        ("age", 2, "18 to under 22 years"),
+        ("age", 13, "70 and over years"),
+    ] {
+        assert_eq!(schema.feature(feature).unwrap().row_name(row), name);
+    }
     let rows = |feature: &str, value: FeatureValue| schema.feature(feature).unwrap().rows_of(Some(&value));
     assert_eq!(rows("age", FeatureValue::Number(18.0)), [2]);
-    assert_eq!(rows("gender", FeatureValue::Text("male".into())), [2]);
-    assert_eq!(rows("gender", FeatureValue::Text("unheard of".into())), [0]);
+    assert_eq!(rows("gender", text("male")), [2]);
+    assert_eq!(rows("gender", text("unheard of")), [0]);
     assert_eq!(schema.feature("gender").unwrap().rows_of(None), [0]);
 }
