@@ -1,8 +1,8 @@
 use atelier::{
     completion::tickets::CountedRules,
     outcomes::{
-        CountedBy, CountedOnly, FeedbackEvent, FeedbackKind, Outcomes, Recorded,
-        RuleOutcomes, SuggestedArticle,
+        CountedBy, CountedOnly, FeedbackEvent, FeedbackKind, Outcomes, Recorded, RuleOutcomes,
+        SuggestedArticle,
     },
     platform::db::{Conflict, Store, StoreError},
 };
