@@ -297,7 +297,7 @@ async fn parallel_attempts_count_one_by_one(service: Service) {
     assert_eq!(statuses, [401, 401, 401, 401, 401, 429], "five are free");
     let wait: u64 = answers[5].header("retry-after").parse().unwrap();
     assert!((1..=2).contains(&wait), "{wait}");
-    sign_in(service, "bo", "x").is(401).await;
+    sign_in(service, "bo", "x").is(401).await.text().has(["wrong name or password"]);
 }
 
 #[apply(contract)]
