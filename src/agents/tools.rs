@@ -39,8 +39,8 @@ struct Tool {
     scope: Scope,
     /// The path and the method of its operation.
     operation: (&'static str, &'static str),
-    /// Those of the operation that it takes, separated by spaces.
-    arguments: &'static str,
+    /// Those of the operation that it takes.
+    arguments: &'static [&'static str],
     does: Does,
 }
 
@@ -61,7 +61,7 @@ const TOOLS: [Tool; 7] = [
         description: "Lists the shop's articles by words, type and attributes.",
         scope: Scope::Catalogue,
         operation: ("/articles", "get"),
-        arguments: "search type where cursor n",
+        arguments: &["search", "type", "where", "cursor", "n"],
         does: Does::Search,
     },
     Tool {
@@ -70,7 +70,7 @@ const TOOLS: [Tool; 7] = [
         description: "Suggests articles for each blank (null) of an outfit, for a stored customer or for one described by features.",
         scope: Scope::Complete,
         operation: ("/complete", "post"),
-        arguments: "outfit customer features method k filters sets fields",
+        arguments: &["outfit", "customer", "features", "method", "k", "filters", "sets", "fields"],
         does: Does::Complete { explain: false },
     },
     Tool {
@@ -79,7 +79,7 @@ const TOOLS: [Tool; 7] = [
         description: "Lists whole looks with an article: those that the shop's editors published, then outfits that a model makes.",
         scope: Scope::Complete,
         operation: ("/articles/{id}/looks", "get"),
-        arguments: "id customer n total_max store",
+        arguments: &["id", "customer", "n", "total_max", "store"],
         does: Does::Looks,
     },
     Tool {
@@ -88,7 +88,7 @@ const TOOLS: [Tool; 7] = [
         description: "Lists articles that are like an article and in stock.",
         scope: Scope::Complete,
         operation: ("/articles/{id}/similar", "get"),
-        arguments: "id customer store n",
+        arguments: &["id", "customer", "store", "n"],
         does: Does::Similar,
     },
     Tool {
@@ -97,7 +97,7 @@ const TOOLS: [Tool; 7] = [
         description: "Says how well the articles of an outfit go together for a customer, and which one fits least.",
         scope: Scope::Complete,
         operation: ("/score", "post"),
-        arguments: "outfit customer features method",
+        arguments: &["outfit", "customer", "features", "method"],
         does: Does::Score,
     },
     Tool {
@@ -106,7 +106,7 @@ const TOOLS: [Tool; 7] = [
         description: "Suggests articles as `complete` does, each with the features and articles that changed its share most.",
         scope: Scope::Complete,
         operation: ("/complete", "post"),
-        arguments: "outfit customer features method k filters fields",
+        arguments: &["outfit", "customer", "features", "method", "k", "filters", "fields"],
         does: Does::Complete { explain: true },
     },
     Tool {
@@ -115,7 +115,17 @@ const TOOLS: [Tool; 7] = [
         description: "Shows side by side what several methods suggest to one customer, or one method to several customers.",
         scope: Scope::Complete,
         operation: ("/compare", "post"),
-        arguments: "outfit customer customers features methods k filters true_article fields",
+        arguments: &[
+            "outfit",
+            "customer",
+            "customers",
+            "features",
+            "methods",
+            "k",
+            "filters",
+            "true_article",
+            "fields",
+        ],
         does: Does::Compare,
     },
 ];
@@ -175,7 +185,7 @@ impl Tool {
 
     /// Refuses arguments that the tool does not take, and numbers of which the answer would be long.
     fn check(&self, arguments: &mut Map<String, Value>) -> Result<(), Problem> {
-        let known = || self.arguments.split(' ');
+        let known = || self.arguments.iter().copied();
         if let Some(other) = arguments.keys().find(|name| known().all(|known| known != *name)) {
             let known: Vec<&str> = known().collect();
             let detail = format!("`{}` takes {}", self.name, known.join(", "));
@@ -209,9 +219,8 @@ impl Tool {
         let body = resolve(document, &operation["requestBody"]["content"]["application/json"]["schema"]);
         properties.extend(body["properties"].as_object().cloned().into_iter().flatten());
         required.extend(body["required"].as_array().into_iter().flatten().filter_map(Value::as_str));
-        let arguments: Vec<&str> = self.arguments.split(' ').collect();
-        properties.retain(|name, _| arguments.contains(&name.as_str()));
-        assert_eq!(properties.len(), arguments.len(), "the operation has them all; this is a bug");
+        properties.retain(|name, _| self.arguments.contains(&name.as_str()));
+        assert_eq!(properties.len(), self.arguments.len(), "the operation has them all; this is a bug");
         for (_, schema) in properties.iter_mut().filter(|(name, _)| is_number_of_items(name)) {
             schema["maximum"] = schema["maximum"].as_u64().unwrap_or(u64::MAX).min(MOST.into()).into();
             schema["default"] = USUAL.into();

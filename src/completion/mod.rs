@@ -30,7 +30,6 @@ pub mod tickets;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt,
     sync::Arc,
     time::Instant,
 };
@@ -41,7 +40,7 @@ use atelier_engine::{
     inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
     packed_article::PackedArticle,
 };
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::{conversation::Conversation, prepare::Prepared};
@@ -340,11 +339,6 @@ impl LiveRelease {
             rules: self.rules(),
         }
     }
-}
-
-/// Writes the text of an id or a word.
-pub(crate) fn write_text<S: Serializer>(text: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(text)
 }
 
 /// Completes an outfit.

@@ -5,7 +5,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use atelier_core::domain::{Mask, Method, RuleDigest, RuleName, Timestamp};
+use atelier_core::{
+    domain::{Mask, Method, RuleDigest, RuleName, Timestamp},
+    util::json_fields::write_text,
+};
 use atelier_engine::inference::{Candidate, Offsets, Shown, Steering};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,7 +17,6 @@ use super::{
     Request, Suggestion, Warning,
     prepare::{Draft, Slots},
     reading::Reading,
-    write_text,
 };
 use crate::completion::rules::{Compiled, Effect, Rules, Situation, meets};
 

@@ -239,7 +239,7 @@ impl Experiment {
         if let Some(before) = before.filter(|before| before.state != Draft) {
             self.keep_pinned(&before.arms);
         }
-        let moment = || Some(calendar::moment(now.millis(), 1000, true));
+        let moment = || Some(now.to_string());
         // The service alone sets when it ran and which customers it has.
         (self.started_at, self.ended_at, self.parts) = before.map_or_else(Default::default, |before| {
             (before.started_at.clone(), before.ended_at.clone(), before.parts.clone())

@@ -1,11 +1,8 @@
 //! `/outfits`: the stored outfits.
 
-use atelier_core::{
-    domain::{
-        ArticleId, Customer, CustomerId, OpenOutfit, OutfitError, OutfitSize, Schema, Slot, Slots, Split,
-        Timestamp,
-    },
-    util::calendar,
+use atelier_core::domain::{
+    ArticleId, Customer, CustomerId, OpenOutfit, OutfitError, OutfitSize, Schema, Slot, Slots, Split,
+    Timestamp,
 };
 use axum::{
     extract::State,
@@ -124,14 +121,13 @@ struct ReplyBody {
 
 impl From<Reply> for ReplyBody {
     fn from(Reply { at, kind, article, text }: Reply) -> Self {
-        Self { at: calendar::moment(at, 1000, true), kind: kind.as_str(), article, text }
+        Self { at: Timestamp::from_millis(at).to_string(), kind: kind.as_str(), article, text }
     }
 }
 
 impl From<SavedOutfit> for OutfitBody {
     fn from(saved: SavedOutfit) -> Self {
         let OpenOutfit { customer, slots, features } = saved.outfit;
-        let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
         Self {
             id: saved.seq,
             customer: customer.map(|customer| customer.to_string()),
@@ -142,10 +138,10 @@ impl From<SavedOutfit> for OutfitBody {
             split: saved.split.map(Split::as_str),
             features: features::write(&features),
             origin: saved.origin.as_str(),
-            created_at: time(saved.created_at),
-            changed_at: time(saved.changed_at),
-            deleted_at: saved.deleted_at.map(time),
-            link_expires_at: saved.link_until.map(time),
+            created_at: saved.created_at.to_string(),
+            changed_at: saved.changed_at.to_string(),
+            deleted_at: saved.deleted_at.map(|at| at.to_string()),
+            link_expires_at: saved.link_until.map(|at| at.to_string()),
             message: saved.message.as_str().to_owned(),
             replies: saved.replies.into_iter().map(ReplyBody::from).collect(),
         }

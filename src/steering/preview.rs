@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use atelier_core::domain::{ArticleId, Method, RuleName};
+use atelier_core::{
+    domain::{ArticleId, Method, RuleName},
+    util::json_fields::write_text,
+};
 use serde::Serialize;
 use tokio::task;
 use utoipa::ToSchema;
@@ -18,7 +21,6 @@ use crate::{
         profiles::Profiles,
         rules::Rule,
         sample::Sample,
-        write_text,
     },
     platform::fault::ServiceError,
     releases::{LiveRelease, routing::Route},

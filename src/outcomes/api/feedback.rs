@@ -132,12 +132,12 @@ async fn report(
     check_pace(&state, &reader, author.peer, count)?;
     let mut results = record_all(&state, &reader, events, state.now()).await?;
     if !is_list {
-        let result = results.pop().expect("an event has a result; this is a bug");
+        let result = results.pop().expect("one event gives one result; this is a bug");
         return result.map(|event| Json(FeedbackResult::One(event)));
     }
-    let item = |result| match result {
+    let item = |result: Result<RecordedEvent, Problem>| match result {
         Ok(event) => FeedbackItem::Recorded(event),
-        Err(problem) => FeedbackItem::Problem(Problem::into_item(problem, &request)),
+        Err(problem) => FeedbackItem::Problem(problem.into_item(&request)),
     };
     Ok(Json(FeedbackResult::Several(results.into_iter().map(item).collect())))
 }

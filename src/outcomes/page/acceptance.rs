@@ -211,13 +211,23 @@ pub(crate) async fn download(
 ) -> Result<Response, Problem> {
     let (by, days, Acceptance { rows, .. }) = query.read(&state).await?;
     let by = by.to_string();
-    let sold = ["bought", "returned", "kept", "revenue"].map(str::to_owned);
-    let in_window = sold.each_ref().map(|column| format!("window_{column}"));
-    let mut heads = vec![by.clone()];
-    heads.extend(["shown", "accepted", "rejected"].map(str::to_owned));
-    heads.extend(sold.into_iter().chain(in_window));
-    heads.extend(["acceptance", "low", "high"].map(str::to_owned));
-    let mut lines = Lines::new(&heads);
+    let mut lines = Lines::new(&[
+        by.as_str(),
+        "shown",
+        "accepted",
+        "rejected",
+        "bought",
+        "returned",
+        "kept",
+        "revenue",
+        "window_bought",
+        "window_returned",
+        "window_kept",
+        "window_revenue",
+        "acceptance",
+        "low",
+        "high",
+    ]);
     let sales = |Sales { bought, returned, kept, revenue }: Sales| {
         [bought.to_string(), returned.to_string(), kept.to_string(), money(revenue).to_string()]
     };

@@ -5,7 +5,6 @@ use std::time::Duration;
 use atelier_core::{
     domain::{ArticleId, CustomerId, Timestamp},
     named,
-    util::calendar,
 };
 use futures_util::Stream;
 use serde::Serialize;
@@ -131,11 +130,6 @@ pub struct Purchase {
     pub time: String,
 }
 
-/// A time as callers see it.
-pub(super) fn moment(at: Timestamp) -> String {
-    calendar::moment(at.millis(), 1000, true)
-}
-
 impl Events<'_> {
     /// Records events, each once for its id, in one transaction. An event without a ticket belongs to the suggestion of its
     /// article that its customer or visitor was shown last within `window`, also if that is reported later; a return, to the
@@ -249,7 +243,7 @@ impl FromRow<'_, AnyRow> for StoredEvent {
             article: row.get("article_id")?,
             order: row.get("order_id")?,
             value: row.get::<Option<i64>>("value")?.map(money),
-            time: moment(row.time("at")?),
+            time: row.time("at")?.to_string(),
             attribution: row.parse_optional("attribution", |by: String| by.parse::<Attribution>())?,
         })
     }
@@ -278,7 +272,7 @@ impl FromRow<'_, AnyRow> for Purchase {
             article: row.get("article_id")?,
             bought: count("bought")?,
             returned: count("returned")?,
-            time: moment(row.time("at")?),
+            time: row.time("at")?.to_string(),
         })
     }
 }

@@ -5,20 +5,20 @@ use std::time::Duration;
 use atelier_core::{
     domain::{ArticleId, CustomerId, Timestamp},
     named,
+    util::json_fields::write_text,
 };
 use futures_util::Stream;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::json;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Executor, FromRow, Row, any::AnyRow};
 use utoipa::ToSchema;
 
 use super::{
     acceptance::{Outcomes, SUMS, SuggestedArticle},
-    events::moment,
     ledger::{add_to_counts, take_turns, write_rules},
 };
 use crate::{
-    completion::{tickets::CountedRules, write_text},
+    completion::tickets::CountedRules,
     customers::customer_id,
     outcomes::{
         FeedbackKind,
@@ -67,7 +67,7 @@ pub struct FeedbackEvent {
     #[serde(skip)]
     pub customer: Option<CustomerId>,
     /// When it was reported.
-    #[serde(serialize_with = "write_moment")]
+    #[serde(serialize_with = "write_text")]
     #[schema(value_type = String, examples("2026-11-21T14:34:00Z"))]
     pub at: Timestamp,
     /// Why a stylist refused it: `too-dear`, `has-one`, `colour` or `style`.
@@ -442,11 +442,6 @@ pub(crate) fn check_texts(event: &FeedbackEvent) -> Result<(), StoreError> {
         text.map(|text| short_line(what, text)).transpose()?;
     }
     Ok(())
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn write_moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&moment(*at))
 }
 
 async fn find_event(

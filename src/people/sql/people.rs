@@ -44,7 +44,8 @@ impl Store {
 }
 
 impl People<'_> {
-    /// Stores the person and their sign-in link, if there is one, together: whoever finds the name taken finds the link.
+    /// Stores the person, and their sign-in link if one is given, in one transaction, so that a request that finds the name taken
+    /// also finds the link.
     ///
     /// # Errors
     /// If another person has that name in any case (`Conflict`), or the database fails.

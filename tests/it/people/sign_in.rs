@@ -282,7 +282,7 @@ async fn a_known_device_and_another_address_have_places_in_a_full_line(service: 
 #[apply(on_sqlite)]
 async fn parallel_attempts_count_one_by_one(service: Service) {
     service.invite("Çiğdem", Role::Stylist).await;
-    // What can be nobody's password is no attempt.
+    // A password that is too long for anyone does not count as an attempt.
     for _ in 0..7 {
         let answer = sign_in(&service, "Çiğdem", &"x".repeat(257)).is(401).await;
         assert!(answer.text().contains("wrong name or password"));

@@ -391,13 +391,12 @@ fn not_better(all: &Segment) -> Option<String> {
 }
 
 fn describe(data: &Data, imported: &Imported) -> Learned {
-    let time = |time: Timestamp| atelier_core::util::calendar::moment(time.millis(), 1000, true);
     let (period, taken) = (imported.period, imported.taken.clone().unwrap_or_default());
     Learned {
         fingerprint: data.fingerprint().to_owned(),
-        from: period.map(|period| time(period.first)),
-        until: period.map(|period| time(period.last)),
-        learned_until: period.map(|period| time(period.validation)),
+        from: period.map(|period| period.first.to_string()),
+        until: period.map(|period| period.last.to_string()),
+        learned_until: period.map(|period| period.validation.to_string()),
         articles: data.articles().len(),
         known_articles: data.count_known(),
         customers: data.customers().len(),
