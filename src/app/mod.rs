@@ -22,7 +22,6 @@ use axum::{
 };
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
-use tracing::Instrument;
 
 use crate::{
     agents, catalogue, completion, customers, experiments, imports, outcomes, outfits,
@@ -43,6 +42,7 @@ use crate::{
         page::docs,
     },
     privacy, releases, steering,
+    telemetry::log,
 };
 
 /// Serves the application until `shutdown` completes, then lets the requests in progress finish.
@@ -98,8 +98,8 @@ async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Reque
         state.cross_origins.answer(&request, gate.is_for_pages(&request), gate::has_publishable_key);
     let accepted = compression::accepted(request.headers());
     let run = |request| {
-        let span = request_id::span(&request);
-        answer(state, gate, request, &id, next).instrument(span)
+        let names = request_id::for_log(&request);
+        log::of(Some(names), answer(state, gate, request, &id, next))
     };
     let mut response = trace::follow(&state.traces, request, run).await;
     id.put_on(&mut response);

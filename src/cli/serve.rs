@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     net::SocketAddr,
     process::ExitCode,
     sync::Arc,
@@ -23,7 +23,6 @@ use tokio::{
     task::{self, JoinHandle, JoinSet},
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
-use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use super::{
@@ -46,12 +45,11 @@ use crate::{
         http::{AppState, CrossOrigins, SAMPLED, serve::Listener},
     },
     releases::{self as live_release, ActivateError, Releases},
-    telemetry::Traces,
+    telemetry::{Traces, log},
 };
 
 /// How long to wait at the end for what is stored in the background.
 const FLUSH: Duration = Duration::from_secs(2);
-const DEFAULT_LOG: &str = "info,ort=warn";
 
 #[derive(Debug, Default, Args)]
 pub(super) struct Serve {
@@ -92,7 +90,7 @@ pub(super) enum Content {
 
 /// Whatever can be wrong with the settings is found before an empty database is filled with the demo world.
 pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode> {
-    start_log();
+    let _log = log::start();
     let is_demo = settings.config.database.url.is_none();
     if is_demo {
         tracing::warn!("Demo: nothing here is private. Start a shop with `{SHOP}`");
@@ -413,25 +411,6 @@ async fn sample_metrics(state: AppState) {
     loop {
         state.metrics.sample(SystemTime::now().into(), state.releases().waiting());
         tokio::time::sleep(SAMPLED).await;
-    }
-}
-
-/// Logs text to a terminal, and JSON elsewhere. `RUST_LOG` selects the events.
-fn start_log() {
-    let filter = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
-    let filter = if filter.is_empty() { DEFAULT_LOG } else { &filter };
-    let (events, error) = match EnvFilter::try_new(filter) {
-        Ok(events) => (events, None),
-        Err(error) => (EnvFilter::new(DEFAULT_LOG), Some(error)),
-    };
-    let log = tracing_subscriber::fmt().with_env_filter(events).with_writer(io::stderr);
-    if io::stderr().is_terminal() {
-        log.init();
-    } else {
-        log.json().flatten_event(true).with_span_list(false).init();
-    }
-    if let Some(error) = error {
-        tracing::warn!("RUST_LOG={filter} is invalid ({error}); using {DEFAULT_LOG}");
     }
 }
 

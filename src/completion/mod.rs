@@ -264,7 +264,7 @@ pub struct Suggestion {
     /// The share, over what it is without the customer's features.
     pub lift: Option<f64>,
     pub reasons: Option<Vec<Reason>>,
-    /// Its rank by the model alone, if a rule may have moved it.
+    /// Its rank by the model alone, if it was counted.
     own_rank: Option<usize>,
     pub rules: Vec<MovedBy>,
 }

@@ -38,8 +38,9 @@ pub struct MovedBy {
     #[schema(value_type = String, examples("new-season"))]
     pub name: RuleName,
     pub effect: Effect,
-    /// Its rank by the model alone, among the articles that the filters admit.
-    pub rank_before: usize,
+    /// Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank_before: Option<usize>,
 }
 
 /// A request to which the shop's rules apply.
@@ -157,7 +158,8 @@ impl Steer {
         let plan = Arc::new(Plan::new(&asked.rules, matching, Arc::clone(&offsets), request));
         let wanted = plan.wanted();
         let steering = (!offsets.is_empty() || !wanted.is_empty()).then(|| {
-            Arc::new(Steering { offsets, wanted, shown: Some(Arc::clone(&plan) as Arc<dyn Shown>) })
+            let shown = request.explain.then(|| Arc::clone(&plan) as Arc<dyn Shown>);
+            Arc::new(Steering { offsets, wanted, shown })
         });
         Some(Self { plan, steering, excluded })
     }
@@ -195,14 +197,12 @@ impl Steer {
             let own_rank = suggestion.own_rank.or(in_wanted.and_then(|candidate| candidate.own_rank));
             let boosts = plan.all().filter(|rule| rule.offset().is_some() && rule.articles.contains(article));
             let cause = cause.map(|cause| plan.rules.get(plan.number(cause)));
-            suggestion.rules = own_rank.map_or_else(Vec::new, |rank_before| {
-                let moved = |rule: &Compiled| MovedBy {
-                    name: rule.name.clone(),
-                    effect: rule.rule.effect,
-                    rank_before,
-                };
-                cause.into_iter().chain(boosts).map(moved).collect()
-            });
+            let moved = |rule: &Compiled| MovedBy {
+                name: rule.name.clone(),
+                effect: rule.rule.effect,
+                rank_before: own_rank,
+            };
+            suggestion.rules = cause.into_iter().chain(boosts).map(moved).collect();
             places.push(suggestion);
         }
         let warn = |cause: Cause, reason: &str| {

@@ -1,6 +1,6 @@
-//! Traces of requests, sent to an OpenTelemetry collector.
+//! What tells operators what happens: the log, and traces of requests for an OpenTelemetry collector.
 //!
-//! The feature `otlp` enables them. Without it this module does nothing at no cost, and the settings refuse a collector
+//! The feature `otlp` enables traces. Without it they do nothing at no cost, and the settings refuse a collector
 //! ([`AVAILABLE`]). A request's trace is part of its future's context, so any code can add spans. A thread sends spans
 //! from a bounded queue, and drops spans when the queue is full: nothing waits for the collector or fails without it.
 //!
@@ -10,6 +10,7 @@
 mod absent;
 #[cfg(feature = "otlp")]
 mod collector;
+pub(crate) mod log;
 #[cfg(feature = "otlp")]
 mod traces;
 

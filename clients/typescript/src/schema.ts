@@ -1677,8 +1677,8 @@ export interface components {
              * @example new-season
              */
             name: string;
-            /** @description Its rank by the model alone, among the articles that the filters admit. */
-            rank_before: number;
+            /** @description Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain`. */
+            rank_before?: number | null;
         };
         /** @description A stylist's note about a customer. */
         Note: {

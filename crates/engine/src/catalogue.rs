@@ -13,7 +13,7 @@ mod supply;
 
 use std::{
     borrow::Borrow,
-    collections::{BTreeSet, HashMap},
+    collections::{HashMap, HashSet},
     convert::Infallible,
     sync::Arc,
 };
@@ -75,6 +75,11 @@ impl Prepared {
 
     fn kind(&self) -> &str {
         self.entry.article.kind()
+    }
+
+    /// The articles that are alike in it are neighbours.
+    fn run(&self) -> (&str, &[Vec<String>]) {
+        (self.kind(), self.facts.required())
     }
 
     /// An article of the release, as it was in training.
@@ -150,7 +155,7 @@ impl CatalogueBuilder {
         let mut all: Vec<(Prepared, bool)> =
             gone.filter_map(|(article, _)| Some((article?, false))).collect();
         all.extend(articles.into_iter().map(|article| (article, true)));
-        let all = sort_by_type(all);
+        let all = sort_into_runs(all);
         let of_types = all.chunk_by(|(a, _), (b, _)| a.kind() == b.kind());
         let mut panels = Panels::new(of_types.map(<[_]>::len));
         let length = panels.length();
@@ -177,13 +182,16 @@ impl CatalogueBuilder {
     }
 }
 
-/// By type, then as in the vocabulary, then by id.
-fn sort_by_type(articles: Vec<(Prepared, bool)>) -> Vec<(Prepared, bool)> {
-    let kinds: BTreeSet<&str> = articles.iter().map(|(article, _)| article.kind()).collect();
-    let ranks: HashMap<&str, usize> = kinds.into_iter().zip(0..).collect();
+/// By type, then by what customers' features require of articles, such as the gender, so that what fits a customer is in few
+/// panels; then as in the vocabulary, then by id.
+fn sort_into_runs(articles: Vec<(Prepared, bool)>) -> Vec<(Prepared, bool)> {
+    let mut runs: Vec<_> =
+        articles.iter().map(|(article, _)| article.run()).collect::<HashSet<_>>().into_iter().collect();
+    runs.sort_unstable();
+    let ranks: HashMap<_, usize> = runs.into_iter().zip(0..).collect();
     // Numbers are compared faster than texts, and moved faster than articles.
     let key = |(at, (article, _)): (usize, &(Prepared, bool))| {
-        (ranks[article.kind()], article.entry.composition.own.unwrap_or(u32::MAX), at)
+        (ranks[&article.run()], article.entry.composition.own.unwrap_or(u32::MAX), at)
     };
     let mut order: Vec<(usize, u32, usize)> = articles.iter().enumerate().map(key).collect();
     order.par_sort_unstable_by(|a, b| {

@@ -8,10 +8,10 @@ use axum::{
     http::{HeaderName, HeaderValue, request::Parts},
     response::Response,
 };
-use tracing::Span;
 use uuid::Uuid;
 
 use super::{metrics::method_name, routes::matched, trace::TraceParent};
+use crate::telemetry::log;
 
 static HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Long enough for common id formats; longer ones would bloat the log.
@@ -45,17 +45,16 @@ fn is_usable(value: &HeaderValue) -> bool {
     (1..=MAX_BYTES).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
-/// The span of a request's log lines. It has the route's template: paths and queries contain the ids of customers, and
+/// What its log lines say of a request. They have the route's template: paths and queries contain the ids of customers, and
 /// the secrets of sign-in links.
-pub(crate) fn span<B>(request: &axum::http::Request<B>) -> Span {
-    let id = request.extensions().get::<RequestId>().map_or("", RequestId::as_str);
-    let route = matched(request.extensions()).unwrap_or("none");
-    let method = method_name(request.method());
-    let span = tracing::info_span!("request", id, trace_id = tracing::field::Empty, method, route);
-    if let Some(parent) = request.extensions().get::<TraceParent>() {
-        span.record("trace_id", parent.trace_id());
-    }
-    span
+pub(crate) fn for_log(request: &Request) -> log::Request {
+    let extensions = request.extensions();
+    let id = extensions.get::<RequestId>().map(|id| ("id", id.as_str()));
+    let trace = extensions.get::<TraceParent>().map(|parent| ("trace_id", parent.trace_id()));
+    let method = ("method", method_name(request.method()));
+    let route = ("route", matched(extensions).unwrap_or("none"));
+    let names = id.into_iter().chain(trace).chain([method, route]);
+    log::Request::new(names.map(|(name, text)| (name, text.to_owned())))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestId {

@@ -16,10 +16,9 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep, sleep_until, timeout_at},
 };
-use tracing::Span;
 
 use super::{Kind, Problem};
-use crate::config::Limits;
+use crate::{config::Limits, telemetry::log};
 
 /// When to try again if too many streams are open.
 const RETRY: Duration = Duration::from_secs(5);
@@ -53,8 +52,8 @@ impl Streams {
             return response;
         }
         response.map(|body| {
-            let (deadline, span) = (Box::pin(sleep_until(deadline)), Span::current());
-            Body::new(StreamBody { body, deadline, span, _permit: permit })
+            let (deadline, request) = (Box::pin(sleep_until(deadline)), log::Request::current());
+            Body::new(StreamBody { body, deadline, request, _permit: permit })
         })
     }
 }
@@ -63,8 +62,8 @@ impl Streams {
 struct StreamBody {
     body: Body,
     deadline: Pin<Box<Sleep>>,
-    /// The request's, which ended with the head.
-    span: Span,
+    /// Its future ended with the head.
+    request: Option<log::Request>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -76,13 +75,13 @@ impl HttpBody for StreamBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let span = self.span.clone();
-        let _inside = span.enter();
-        if self.deadline.as_mut().poll(context).is_ready() {
-            tracing::warn!("an export did not finish within limits.stream_ms and was cut off");
-            return Poll::Ready(Some(Err(axum::Error::new("the export did not finish in time"))));
-        }
-        Pin::new(&mut self.body).poll_frame(context)
+        log::within(self.request.clone(), || {
+            if self.deadline.as_mut().poll(context).is_ready() {
+                tracing::warn!("an export did not finish within limits.stream_ms and was cut off");
+                return Poll::Ready(Some(Err(axum::Error::new("the export did not finish in time"))));
+            }
+            Pin::new(&mut self.body).poll_frame(context)
+        })
     }
 
     fn is_end_stream(&self) -> bool {
@@ -100,20 +99,18 @@ mod tests {
 
     use axum::body::to_bytes;
     use futures_util::stream;
-    use tracing::Instrument;
 
     use super::*;
 
     /// Else what it logs has no request id.
     #[tokio::test]
-    async fn a_body_is_made_inside_its_requests_span() {
-        let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry());
-        let span = tracing::info_span!("request");
-        let name = || async { Ok::<_, Infallible>(format!("{:?}", Span::current().id())) };
+    async fn a_body_is_made_as_a_part_of_its_request() {
+        let request = log::Request::new([("id", "r-1".to_owned())]);
+        let name = || async { Ok::<_, Infallible>(format!("{:?}", log::Request::current())) };
         let streamed = async { Body::from_stream(stream::once(name())).into_response() };
-        let answer = Streams::new(Limits::default()).run(streamed).instrument(span.clone()).await;
-        assert_eq!(Span::current().id(), None);
+        let answer = log::of(Some(request.clone()), Streams::new(Limits::default()).run(streamed)).await;
+        assert!(log::Request::current().is_none());
         let body = to_bytes(answer.into_body(), 1000).await.unwrap();
-        assert_eq!(body, format!("{:?}", span.id()));
+        assert_eq!(body, format!("{:?}", Some(request)));
     }
 }

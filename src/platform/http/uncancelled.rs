@@ -3,7 +3,8 @@
 use std::{future::Future, panic, pin::Pin};
 
 use tokio::task;
-use tracing::Instrument;
+
+use crate::telemetry::log;
 
 /// Does the work to its end, even if the caller hangs up or the request's deadline passes.
 ///
@@ -12,7 +13,7 @@ use tracing::Instrument;
 /// serving the activated release, or the next transaction of several. A task of its own is not dropped.
 pub(crate) async fn uncancelled<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     // Boxed, so that tokio's tasks are compiled once and not for each handler.
-    let work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work.in_current_span());
-    let done = task::spawn(work).await;
+    let work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work);
+    let done = task::spawn(log::of(log::Request::current(), work)).await;
     done.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
 }

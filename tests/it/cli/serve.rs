@@ -153,6 +153,20 @@ async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
     }
 }
 
+/// A thread writes them after the answers.
+#[apply(on_sqlite)]
+async fn a_stop_loses_no_line_of_the_log(db: TestDatabase) {
+    let served = Served::launch(serve(&db, &[])).await;
+    let ids: Vec<String> = (0..100).map(|number| format!("r-{number}\"\\")).collect();
+    for id in &ids {
+        served.call(Method::GET, "livez").header("x-request-id", id).is(200).await;
+    }
+    let log = served.stop().await;
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let logged: Vec<Value> = lines.map(|line| line["span"]["id"].clone()).filter(Value::is_string).collect();
+    assert_eq!(logged, ids);
+}
+
 #[apply(on_sqlite)]
 async fn is_not_ready_before_it_stops(db: TestDatabase) {
     let mut command = serve_demo(&db, &["--set", "server.unready_ms=3600000"]);

@@ -740,7 +740,7 @@ class MovedBy(TypedDict):
 
     effect: RuleEffect
     name: str
-    rank_before: int
+    rank_before: NotRequired[int | None]
 
 
 class Note(TypedDict):

@@ -93,6 +93,13 @@ pub(super) struct Facts {
     supply: supply::Facts,
 }
 
+impl Facts {
+    /// The words of each attribute by which customers' features require something.
+    pub(super) fn required(&self) -> &[Vec<String>] {
+        self.supply.words()
+    }
+}
+
 impl Sets {
     /// Sets without articles.
     pub(super) fn new(schema: &Schema, currency: Option<Arc<str>>) -> Self {

@@ -107,6 +107,12 @@ pub struct Unfit {
     pub unmet: Vec<(String, String, Vec<String>)>,
 }
 
+impl Facts {
+    pub(super) fn words(&self) -> &[Vec<String>] {
+        &self.words
+    }
+}
+
 impl Supply {
     /// Without articles.
     pub(super) fn new(schema: &Schema) -> Self {

@@ -1,5 +1,5 @@
 //! The cores that an engine's models compute on. A run computes on its own thread, and idle cores help with work that
-//! can be divided. A core is idle if it neither runs a model, of any method, nor helps a run.
+//! can be divided, unless the run's thread had no pause: then other threads need the cores. A core is idle if it neither runs a model, of any method, nor helps a run.
 //!
 //! Must not know models, questions or answers.
 
@@ -38,10 +38,10 @@ impl Cores {
         Self(Arc::new(Pool { total, busy: AtomicUsize::new(0), helpers: OnceLock::new() }))
     }
 
-    /// Starts a run, which ends when the returned value is dropped.
-    pub(super) fn start_run(&self) -> RunCores<'_> {
+    /// Starts a run, which ends when the returned value is dropped. No other core helps one that is not `is_helped`.
+    pub(super) fn start_run(&self, is_helped: bool) -> RunCores<'_> {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
-        RunCores { _own: Claim(&self.0.busy, 1), cores: self }
+        RunCores { _own: Claim(&self.0.busy, 1), is_helped, cores: self }
     }
 
     /// Claims the idle cores that help with `parts`, besides the caller's own. With two idle cores, three parts are one
@@ -83,6 +83,7 @@ impl Drop for Claim<'_> {
 #[derive(Debug)]
 pub(super) struct RunCores<'a> {
     _own: Claim<'a>,
+    is_helped: bool,
     cores: &'a Cores,
 }
 
@@ -95,7 +96,7 @@ impl RunCores<'_> {
         most: usize,
         work: impl Fn(Range<usize>) -> T + Sync,
     ) -> Vec<T> {
-        let claim = self.cores.claim_helpers(parts, most);
+        let claim = self.cores.claim_helpers(parts, if self.is_helped { most } else { 1 });
         let helpers = if claim.1 == 0 { None } else { self.cores.helpers() };
         let Some(helpers) = helpers else { return vec![work(0..parts)] };
         let each = parts.div_ceil(claim.1 + 1);
@@ -127,7 +128,8 @@ mod tests {
         for total in 1..6 {
             let cores = Cores::new(total);
             for parts in 1..12 {
-                let results = cores.start_run().map_ranges(parts, usize::MAX, Iterator::collect::<Vec<_>>);
+                let results =
+                    cores.start_run(true).map_ranges(parts, usize::MAX, Iterator::collect::<Vec<_>>);
                 assert!(results.len() <= total, "{results:?}");
                 assert!(results.concat().into_iter().eq(0..parts));
             }
@@ -138,12 +140,12 @@ mod tests {
     fn only_idle_cores_help() {
         let cores = Cores::new(4);
         let lengths = |run: &RunCores<'_>| run.map_ranges(8, usize::MAX, |range| range.len());
-        let first = cores.start_run();
+        let first = cores.start_run(true);
         assert_eq!(lengths(&first), [2, 2, 2, 2]);
         assert_eq!(first.map_ranges(8, 3, |range| range.len()), [3, 3, 2], "more would not pay");
-        let second = cores.start_run();
+        let second = cores.start_run(true);
         assert_eq!(lengths(&first), [3, 3, 2], "the other run has a core");
-        let others = [cores.start_run(), cores.start_run(), cores.start_run()];
+        let others = [cores.start_run(true), cores.start_run(true), cores.start_run(true)];
         assert_eq!(lengths(&first), [8], "more runs than cores");
         drop(others);
         // While one run has claimed the idle cores, the other computes alone and does not wait.
@@ -154,7 +156,7 @@ mod tests {
     #[test]
     fn cores_that_are_not_needed_stay_idle() {
         let cores = Cores::new(4);
-        let (first, second) = (cores.start_run(), cores.start_run());
+        let (first, second) = (cores.start_run(true), cores.start_run(true));
         // With three cores, the first run would not be done sooner.
         meanwhile(&first, 4, &[2, 2], || {
             assert_eq!(second.map_ranges(4, usize::MAX, |range| range.len()), [2, 2]);
@@ -183,10 +185,10 @@ mod tests {
     fn a_run_that_panics_frees_its_cores() {
         let cores = Cores::new(4);
         for position in [0, 5] {
-            let run = cores.start_run();
+            let run = cores.start_run(true);
             let panics = |range: Range<usize>| assert!(!range.contains(&position), "expected");
             assert!(catch_unwind(AssertUnwindSafe(|| run.map_ranges(6, usize::MAX, panics))).is_err());
         }
-        assert_eq!(cores.start_run().map_ranges(4, usize::MAX, |range| range.len()), [1, 1, 1, 1]);
+        assert_eq!(cores.start_run(true).map_ranges(4, usize::MAX, |range| range.len()), [1, 1, 1, 1]);
     }
 }

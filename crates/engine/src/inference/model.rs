@@ -354,17 +354,18 @@ impl Model {
         self.optional.personas
     }
 
-    /// Answers all questions in one run. If one row is not finite, only its question fails.
+    /// Answers all questions in one run, with idle cores if it `is_helped`. If one row is not finite, only its question fails.
     pub(super) fn answer(
         &mut self,
         questions: &[Question],
         deadline: Instant,
+        is_helped: bool,
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
         let mut answers = Vec::with_capacity(questions.len());
         // While the catalogue changes, questions of a batch may be about different states of it.
         let same = |one: &Question, next: &Question| Arc::ptr_eq(&one.articles, &next.articles);
         for questions in questions.chunk_by(same) {
-            answers.extend(self.run(questions, deadline)?);
+            answers.extend(self.run(questions, deadline, is_helped)?);
         }
         Ok(answers)
     }
@@ -374,9 +375,10 @@ impl Model {
         &mut self,
         questions: &[Question],
         deadline: Instant,
+        is_helped: bool,
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
         let (method, form, path) = (self.method, self.form.clone(), self.backend.path().to_owned());
-        self.infer(questions, deadline, |outputs, cores| {
+        self.infer(questions, deadline, is_helped, |outputs, cores| {
             outputs.complete(&path, choose(method, &form, &outputs, questions, cores))
         })
     }
@@ -385,7 +387,7 @@ impl Model {
     pub(super) fn scores(&mut self, questions: &[Question]) -> Result<Vec<Scores>, ModelError> {
         let (method, form) = (self.method, self.form.clone());
         let deadline = Instant::now() + TRIAL;
-        self.infer(questions, deadline, |outputs, _| {
+        self.infer(questions, deadline, false, |outputs, _| {
             let Some(Question { articles, .. }) = questions.first() else { return Vec::new() };
             let logits: Vec<Vec<f32>> = match &form {
                 Form::Whole { articles: count } => {
@@ -408,6 +410,7 @@ impl Model {
         &mut self,
         questions: &[Question],
         deadline: Instant,
+        is_helped: bool,
         read: impl FnOnce(Outputs<'_>, &RunCores<'_>) -> T,
     ) -> Result<T, ModelError> {
         let Self { backend, form, features, optional, cores, .. } = self;
@@ -415,14 +418,14 @@ impl Model {
         let (batch, last) = (questions.len(), form.last());
         match backend {
             Backend::Local(local) => {
-                let cores = cores.start_run();
+                let cores = cores.start_run(is_helped);
                 local.infer(inputs, deadline, last, *optional, |outputs| read(outputs, &cores))
             }
             Backend::Remote(remote) => {
                 let inferred = remote.infer(&inputs, last, *optional, deadline)?;
                 let outputs =
                     Outputs::find(remote.path(), batch, last, *optional, |name| inferred.find(name))?;
-                Ok(read(outputs, &cores.start_run()))
+                Ok(read(outputs, &cores.start_run(is_helped)))
             }
         }
     }
@@ -437,7 +440,8 @@ impl Model {
         // The numbers of tables were checked when they were read.
         let searched = !is_whole || self.backend.weights_searched();
         let path = self.backend.path().to_owned();
-        let run: &mut Run<'_> = &mut |questions: &[Question], deadline| self.answer(questions, deadline);
+        let run: &mut Run<'_> =
+            &mut |questions: &[Question], deadline| self.answer(questions, deadline, true);
         if !first {
             return trial.answers(run);
         }

@@ -98,8 +98,17 @@ pub(super) struct Queue {
     limit: usize,
     /// Most questions in one run.
     batch: usize,
-    /// Fewest questions for which a worker starts a run while another run is in progress.
-    parallel_run: usize,
+    parallel: Parallel,
+}
+
+/// When a worker starts a run while others are in progress.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parallel {
+    /// While fewer runs are in progress, there are cores for one more. Beyond, it would take a core from those who ask and hear,
+    /// and starts for a full batch only.
+    pub(super) runs: usize,
+    /// The fewest questions of a further run.
+    pub(super) least: usize,
 }
 
 /// What the queue's lock guards.
@@ -126,10 +135,10 @@ struct Inner {
 }
 
 impl Queue {
-    pub(super) fn new(limit: usize, batch: usize, parallel_run: usize) -> Self {
+    pub(super) fn new(limit: usize, batch: usize, parallel: Parallel) -> Self {
         let batch = batch.max(1);
         let (inner, arrived, overflowed) = (Mutex::default(), Condvar::new(), Condvar::new());
-        Self { inner, arrived, overflowed, limit, batch, parallel_run: parallel_run.clamp(1, batch) }
+        Self { inner, arrived, overflowed, limit, batch, parallel }
     }
 
     /// Waits for the answers. If the future is dropped, questions that still wait are skipped.
@@ -231,7 +240,7 @@ impl Queue {
     /// Waits for jobs and takes as many as fit in one run. Skips jobs whose callers are gone or whose deadline has
     /// passed. Returns None once the queue is closed and empty.
     pub(super) fn pop(&self) -> Option<Run<'_>> {
-        let mut inner = self.lock();
+        let (mut inner, mut waited) = (self.lock(), false);
         loop {
             let mut taken = Vec::new();
             let mut questions = 0;
@@ -251,11 +260,12 @@ impl Queue {
             if !taken.is_empty() {
                 inner.running += 1;
                 self.wake(inner);
-                return Some(Run::new(self, taken));
+                return Some(Run::new(self, taken, waited));
             }
             if inner.closed && inner.jobs.is_empty() {
                 return None;
             }
+            waited = true;
             inner.idle += 1;
             inner = self.arrived.wait(inner).unwrap_or_else(PoisonError::into_inner);
             inner.idle -= 1;
@@ -264,7 +274,12 @@ impl Queue {
 
     /// Whether a free worker starts a run now.
     fn starts_run(&self, inner: &Inner) -> bool {
-        inner.waiting >= if inner.running == 0 { 1 } else { self.parallel_run }
+        let least = match inner.running {
+            0 => 1,
+            running if running < self.parallel.runs => self.parallel.least,
+            _ => self.batch,
+        };
+        inner.waiting >= least.clamp(1, self.batch)
     }
 
     /// Releases the lock and notifies the threads that have something to do.
@@ -424,24 +439,30 @@ impl Caller {
 pub(super) struct Run<'a> {
     queue: &'a Queue,
     began: Instant,
+    /// Whether the worker had nothing to do before.
+    waited: bool,
     questions: Vec<Question>,
     /// Each with the number of its questions.
     callers: Vec<(usize, Caller)>,
 }
 
 impl<'a> Run<'a> {
-    fn new(queue: &'a Queue, jobs: Vec<Job>) -> Self {
+    fn new(queue: &'a Queue, jobs: Vec<Job>, waited: bool) -> Self {
         let began = Instant::now();
         let (mut questions, mut callers) = (Vec::new(), Vec::with_capacity(jobs.len()));
         for job in jobs {
             callers.push((job.questions.len(), job.caller));
             questions.extend(job.questions);
         }
-        Self { queue, began, questions, callers }
+        Self { queue, began, waited, questions, callers }
     }
 
     pub(super) fn questions(&self) -> &[Question] {
         &self.questions
+    }
+
+    pub(super) fn waited(&self) -> bool {
+        self.waited
     }
 
     pub(super) fn began(&self) -> Instant {

@@ -6,9 +6,9 @@ use atelier_core::{domain::Method, util::memory::ReturnMemoryOnDrop};
 
 use super::{
     Admission, Articles, AskError, BLANK, Device, Engine, EngineMetrics, Models, Question, QueueState, Reply,
-    Reservation,
+    Reservation, available_cores,
     model::{self, Contract, Location, Model, ModelError},
-    queue::Queue,
+    queue::{Parallel, Queue},
     worker::Worker,
 };
 use crate::{
@@ -17,8 +17,8 @@ use crate::{
     tables::Tables,
 };
 
-/// Fewest questions for which a thread starts a run while another thread of its method runs. Smaller runs cost so much
-/// more per question that the machine would answer fewer questions in total.
+/// Fewest questions for which a thread starts a run while another thread of its method runs, and half of the cores run none.
+/// Smaller runs cost so much more per question that the machine would answer fewer questions in total.
 const MIN_PARALLEL_RUN: usize = 16;
 
 /// Why a release cannot be served. The live release stays as it is.
@@ -94,10 +94,14 @@ impl Serving {
         let entries = serving.release.manifest().methods.clone();
         let return_memory = Arc::new(ReturnMemoryOnDrop);
         // A model server may be slow to answer one run while it would answer others.
-        let parallel_run = if matches!(location, Location::Remote { .. }) { 1 } else { MIN_PARALLEL_RUN };
+        let parallel = if matches!(location, Location::Remote { .. }) {
+            Parallel { runs: usize::MAX, least: 1 }
+        } else {
+            Parallel { runs: available_cores() / 2, least: MIN_PARALLEL_RUN }
+        };
         for (entry, model) in entries.iter().zip(open_models(location, &serving.release)?) {
             let tables = model.tables();
-            let queue = Arc::new(Queue::new(settings.queue, settings.batch, parallel_run));
+            let queue = Arc::new(Queue::new(settings.queue, settings.batch, parallel));
             // Inserted before its first thread starts: if a later thread fails to, dropping `serving` ends this one.
             let method = RunningMethod {
                 queue: Arc::clone(&queue),
@@ -275,7 +279,7 @@ fn open_models(location: &Location, release: &Release) -> Result<Vec<Model>, Mod
     };
     let opened = match location {
         Location::Local { device: Device::Cpu, cores, .. } => {
-            cores.start_run().map_ranges(entries.len(), usize::MAX, open)
+            cores.start_run(true).map_ranges(entries.len(), usize::MAX, open)
         }
         Location::Local { .. } | Location::Remote { .. } => vec![open(0..entries.len())],
     };

@@ -11,13 +11,14 @@ use std::{
     },
 };
 
+use atelier_engine::inference::available_cores;
 use axum::{
     body::{Body, HttpBody},
     extract::Request,
 };
 use futures_util::{StreamExt, stream};
 use tokio::{
-    runtime::{Handle, Runtime},
+    runtime::{Builder, Handle, Runtime},
     sync::mpsc,
     task::{JoinHandle, JoinSet},
 };
@@ -26,8 +27,8 @@ use crate::platform::http::routes::VERSION;
 
 /// The longest body of a completion that computes little.
 const LITTLE: u64 = 16 << 10;
-/// With fewer other requests hardly anything else runs.
-const FEW: usize = 2;
+/// While fewer other requests run, a completion delays health checks and others’ bytes by a few hundredths of a second at most.
+const FEW: usize = 256;
 
 /// The threads of the connections. They end when this is dropped.
 #[derive(Debug)]
@@ -35,7 +36,9 @@ pub(crate) struct Connections(Option<Runtime>);
 
 impl Connections {
     pub(crate) fn start() -> io::Result<Self> {
-        Ok(Self(Some(Runtime::new()?)))
+        // The models need the other cores, and threads that look for each other's work cost more than they move.
+        let threads = available_cores().div_ceil(2);
+        Ok(Self(Some(Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)))
     }
 
     pub(crate) async fn run(
@@ -118,8 +121,8 @@ impl Work {
         Self { runtime: Handle::current(), running: Arc::default() }
     }
 
-    /// Dropping the future ends the work. Little of it stays on the connection's thread while hardly anything else runs: to hand it
-    /// over and back wakes two threads.
+    /// Dropping the future ends the work. Little of it stays on the connection's thread while few others run: to hand it over and
+    /// back wakes two threads.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         amount: Amount,

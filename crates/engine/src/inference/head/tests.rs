@@ -140,7 +140,7 @@ fn logits(case: &Case) -> Vec<Vec<f32>> {
 /// The answers on this many cores.
 fn answer_on(case: &Case, cores: usize) -> Vec<Option<Answer>> {
     let cores = Cores::new(cores);
-    answer(&case.weights.table(), &case.weights.known(), case.read(), &case.questions, &cores.start_run())
+    answer(&case.weights.table(), &case.weights.known(), case.read(), &case.questions, &cores.start_run(true))
 }
 
 /// The answers of a pass that `run` runs on one instruction set.
@@ -346,11 +346,11 @@ fn a_large_vocabulary_gives_the_same_answers() {
 fn rows_of_a_batch_are_independent() {
     let case = case(500, 29, false, 3, 20);
     let (table, known, cores) = (case.weights.table(), case.weights.known(), Cores::new(1));
-    let together = answer(&table, &known, case.read(), &case.questions, &cores.start_run());
+    let together = answer(&table, &known, case.read(), &case.questions, &cores.start_run(true));
     for (row, together) in together.iter().enumerate() {
         let hidden = &case.hidden[row * HIDDEN..][..HIDDEN];
         let read = Read { hidden, personas: None, boosts: &case.boosts[row..=row] };
-        let alone = answer(&table, &known, read, &case.questions[row..=row], &cores.start_run());
+        let alone = answer(&table, &known, read, &case.questions[row..=row], &cores.start_run(true));
         assert_eq!(alone[0], *together, "bit for bit");
     }
 }

@@ -3,10 +3,26 @@
 use super::*;
 
 const NEW: Admission = Admission::New { follow_ups: 0 };
+const PARALLEL: Parallel = Parallel { runs: 2, least: 16 };
+
+#[test]
+fn a_further_run_needs_a_core_or_a_full_batch() {
+    for (runs, least) in [(2, 16), (1, 64)] {
+        let queue = Arc::new(Queue::new(100, 64, Parallel { runs, ..PARALLEL }));
+        let starts = |queue: &Queue| queue.starts_run(&queue.lock());
+        queue.push(job(1), NEW).unwrap();
+        let run = queue.pop().expect("one question is enough while no run is in progress");
+        (1..least).for_each(|_| drop(queue.push(job(1), NEW).unwrap()));
+        assert!(!starts(&queue));
+        queue.push(job(1), NEW).unwrap();
+        assert!(starts(&queue));
+        drop(run);
+    }
+}
 
 #[test]
 fn a_request_alone_may_be_larger_than_the_limit() {
-    let queue = Arc::new(Queue::new(30, 64, 16));
+    let queue = Arc::new(Queue::new(30, 64, PARALLEL));
     let reservation = queue.push(job(1), Admission::New { follow_ups: 500 }).unwrap();
     drop(queue.pop());
     queue.push(job(2), Admission::New { follow_ups: 500 }).expect("the limit is for waiting questions");
@@ -16,7 +32,7 @@ fn a_request_alone_may_be_larger_than_the_limit() {
 
 #[test]
 fn the_limit_is_for_new_requests() {
-    let queue = Arc::new(Queue::new(1, 64, 16));
+    let queue = Arc::new(Queue::new(1, 64, PARALLEL));
     queue.push(job(1), NEW).unwrap();
     assert!(matches!(queue.push(job(2), NEW), Err(AskError::Full { waiting: 1, limit: 1, .. })));
     queue.push(job(3), Admission::FollowUp).unwrap();
@@ -25,7 +41,7 @@ fn the_limit_is_for_new_requests() {
 
 #[test]
 fn a_batch_is_admitted_whole_or_not_at_all() {
-    let queue = Arc::new(Queue::new(100, 64, 16));
+    let queue = Arc::new(Queue::new(100, 64, PARALLEL));
     let deadline = Instant::now() + Duration::from_secs(5);
     let mut first = queue.reserve(40, deadline).unwrap();
     let second = queue.reserve(1000, deadline).expect("it counts as half of the queue");
@@ -41,7 +57,7 @@ fn a_batch_is_admitted_whole_or_not_at_all() {
 
 #[test]
 fn follow_up_questions_come_before_later_requests() {
-    let queue = Arc::new(Queue::new(64, 64, 16));
+    let queue = Arc::new(Queue::new(64, 64, PARALLEL));
     let begin = Instant::now();
     // Deadlines of three requests, in the order of their arrival.
     let due = |request: u64| begin + Duration::from_secs(5 + request);
@@ -64,7 +80,7 @@ fn follow_up_questions_come_before_later_requests() {
 
 #[test]
 fn a_job_with_more_time_is_overtaken_but_not_for_ever() {
-    let queue = Arc::new(Queue::new(1000, 1, 1));
+    let queue = Arc::new(Queue::new(1000, 1, PARALLEL));
     let now = Instant::now();
     queue.record(1, Duration::from_millis(10));
     let ask = |blank: usize, since: Instant, time: Duration| {
@@ -82,7 +98,7 @@ fn a_job_with_more_time_is_overtaken_but_not_for_ever() {
 
 #[test]
 fn a_request_that_cannot_be_answered_in_time_is_rejected_at_once() {
-    let queue = Arc::new(Queue::new(1000, 1, 1));
+    let queue = Arc::new(Queue::new(1000, 1, PARALLEL));
     queue.record(1, Duration::from_mins(2));
     queue.push(job(1), NEW).expect("nothing waits, so the pace does not count");
     let Err(AskError::Full { takes, retry_after, .. }) = queue.push(job(2), NEW) else { panic!() };
@@ -93,7 +109,7 @@ fn a_request_that_cannot_be_answered_in_time_is_rejected_at_once() {
 
 #[test]
 fn reserved_questions_count_until_they_are_asked() {
-    let queue = Arc::new(Queue::new(1000, 1, 1));
+    let queue = Arc::new(Queue::new(1000, 1, PARALLEL));
     queue.record(1, Duration::from_secs(2));
     let mut reservation = queue.push(job(1), Admission::New { follow_ups: 30 }).unwrap();
     drop(queue.pop());
