@@ -72,9 +72,10 @@ pub(crate) fn start() -> Log {
         Err(error) => (EnvFilter::new(DEFAULT), Some(error)),
     };
     let lines = Arc::new(Lines::default());
-    let form = match io::stderr().is_terminal() {
-        false => Form::Json,
-        true => Form::Text { is_coloured: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) },
+    let form = if io::stderr().is_terminal() {
+        Form::Text { is_coloured: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
+    } else {
+        Form::Json
     };
     events.with_subscriber(Logger { form, lines: Arc::clone(&lines) }).init();
     let writer = thread::Builder::new().name("log".to_owned()).spawn({
