@@ -36,7 +36,7 @@ use crate::{
             problem, request_id,
             routes::{Routes, VERSION},
             security,
-            serve::{self as server, Connections, Listener, Work},
+            serve::{self as server, Listener, Work},
             trace::{self, TraceParent},
         },
         page::docs,
@@ -53,7 +53,8 @@ pub async fn serve(
 ) -> io::Result<()> {
     let Listener { tcp, tls } = listener.into();
     let tcp = tcp.into_std()?;
-    let (limits, work, router) = (state.limits, Work::here(), app(state.clone()));
+    let (limits, work, router) = (state.limits, state.part::<Work>().clone(), app(state.clone()));
+    let threads = work.clone();
     let serving = async move {
         let listener = Listener { tcp: TcpListener::from_std(tcp)?, tls };
         tokio::select! {
@@ -61,7 +62,7 @@ pub async fn serve(
             never = health::watch(state) => match never {},
         }
     };
-    Connections::start()?.run(serving).await
+    threads.serve(serving).await
 }
 
 /// The application without a listener, so that a test can bind its own.
@@ -99,7 +100,7 @@ async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Reque
     let accepted = compression::accepted(request.headers());
     let run = |request| {
         let names = request_id::for_log(&request);
-        log::of(Some(names), answer(state, gate, request, &id, next))
+        log::scope(Some(names), answer(state, gate, request, &id, next))
     };
     let mut response = trace::follow(&state.traces, request, run).await;
     id.put_on(&mut response);

@@ -22,7 +22,7 @@ use crate::{
     people::Access,
     platform::{
         db::Store,
-        http::{AppState, CrossOrigins, Ground, Metrics},
+        http::{AppState, CrossOrigins, Ground, Metrics, serve::Work},
     },
     releases::Releases,
     telemetry::Traces,
@@ -98,6 +98,7 @@ impl AppState {
         features.insert(jobs);
         features.insert(feeds);
         features.insert(Arc::new(Health::default()));
+        features.insert(Work::here());
         let ground = Ground {
             store,
             limits,

@@ -38,7 +38,8 @@ pub struct MovedBy {
     #[schema(value_type = String, examples("new-season"))]
     pub name: RuleName,
     pub effect: Effect,
-    /// Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain`.
+    /// Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain`;
+    /// always among similar articles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank_before: Option<usize>,
 }
@@ -196,13 +197,14 @@ impl Steer {
                 .expect("what is placed was found or wanted; this is a bug");
             let own_rank = suggestion.own_rank.or(in_wanted.and_then(|candidate| candidate.own_rank));
             let boosts = plan.all().filter(|rule| rule.offset().is_some() && rule.articles.contains(article));
+            let is_offset = plan.offsets.of(article).abs() > 0.0;
             let cause = cause.map(|cause| plan.rules.get(plan.number(cause)));
             let moved = |rule: &Compiled| MovedBy {
                 name: rule.name.clone(),
                 effect: rule.rule.effect,
                 rank_before: own_rank,
             };
-            suggestion.rules = cause.into_iter().chain(boosts).map(moved).collect();
+            suggestion.rules = cause.into_iter().chain(boosts.filter(|_| is_offset)).map(moved).collect();
             places.push(suggestion);
         }
         let warn = |cause: Cause, reason: &str| {

@@ -39,6 +39,10 @@ impl Trace {
     pub fn end(&self, _failed: bool) {}
 }
 
+pub(super) fn carry<F>(work: F) -> F {
+    work
+}
+
 /// Measures nothing.
 #[derive(Debug)]
 pub struct Stopwatch;

@@ -1,7 +1,7 @@
 //! The log: a line on standard error for each event, as text on a terminal and as JSON elsewhere.
 //!
-//! Lines are appended to a buffer that one thread writes, so no answer waits for its line. What a request's future logs names the
-//! request, without a span: see [`Request`].
+//! Lines are appended to a buffer that one thread writes, so no answer waits for its line. What the future of a request logs says
+//! which request it is, without a span: see [`Names`].
 
 use std::{
     cell::RefCell,
@@ -11,26 +11,29 @@ use std::{
     mem,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use atelier_core::domain::Timestamp;
+use atelier_core::util::calendar;
 use tokio::{task::futures::TaskLocalFuture, task_local};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
     span,
 };
+use tracing_log::NormalizeEvent;
 use tracing_subscriber::{EnvFilter, layer::Layer, util::SubscriberInitExt};
 
 const DEFAULT: &str = "info,ort=warn";
 /// How long lines below warnings are collected before they are written.
 const COLLECTED: Duration = Duration::from_millis(10);
-/// While so much waits to be written, whoever logs waits, too.
+/// While more bytes wait to be written, the threads that log wait, too.
 const MOST_WAITING: usize = 1 << 20;
+/// The most bytes that a pipe takes as a whole, if other processes write to it.
+const PIPE_BYTES: usize = 4096;
 
 task_local! {
-    static REQUEST: Option<Request>;
+    static REQUEST: Option<Names>;
 }
 
 thread_local! {
@@ -38,28 +41,28 @@ thread_local! {
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What lines about a request say of it: names and texts.
+/// What lines about a request say of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Request(Arc<[(&'static str, String)]>);
+pub(crate) struct Names(Arc<[(&'static str, String)]>);
 
-impl Request {
+impl Names {
     pub(crate) fn new(names: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         Self(names.into_iter().collect())
     }
 
-    /// The one whose future the caller is in.
+    /// Those of the request that the caller is in.
     pub(crate) fn current() -> Option<Self> {
         REQUEST.try_with(Clone::clone).ok().flatten()
     }
 }
 
-/// Does the work as a part of the request.
-pub(crate) fn of<F: Future>(request: Option<Request>, work: F) -> TaskLocalFuture<Option<Request>, F> {
+/// The work as a part of the request.
+pub(crate) fn scope<F: Future>(request: Option<Names>, work: F) -> TaskLocalFuture<Option<Names>, F> {
     REQUEST.scope(request, work)
 }
 
-/// The same for work without a future.
-pub(crate) fn within<T>(request: Option<Request>, work: impl FnOnce() -> T) -> T {
+/// Does work without a future as a part of the request.
+pub(crate) fn enter<T>(request: Option<Names>, work: impl FnOnce() -> T) -> T {
     REQUEST.sync_scope(request, work)
 }
 
@@ -91,7 +94,7 @@ pub(crate) fn start() -> Log {
     Log { lines, writer: writer.ok() }
 }
 
-/// The log, until it is dropped: later lines are written by whoever logs them.
+/// The log, until it is dropped. Then each thread writes the lines that it logs.
 #[derive(Debug)]
 pub(crate) struct Log {
     lines: Arc<Lines>,
@@ -136,8 +139,10 @@ impl Lines {
             drop(waiting);
             return write(line);
         }
-        let wakes = waiting.lines.is_empty() || is_urgent && !waiting.is_urgent;
+        let was_empty = waiting.lines.is_empty();
         waiting.lines.extend_from_slice(line);
+        let is_urgent = is_urgent || waiting.lines.len() > MOST_WAITING;
+        let wakes = was_empty || is_urgent && !waiting.is_urgent;
         waiting.is_urgent |= is_urgent;
         drop(waiting);
         if wakes {
@@ -167,9 +172,18 @@ impl Lines {
     }
 }
 
-/// There is nobody who could be told that the log cannot be written.
-fn write(lines: &[u8]) {
-    let _ = io::stderr().lock().write_all(lines);
+/// As many whole lines at a time as a pipe takes. A log that cannot be written cannot say so.
+fn write(mut lines: &[u8]) {
+    let mut out = io::stderr().lock();
+    while !lines.is_empty() {
+        let end = |part: &[u8]| part.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+        let most = &lines[..lines.len().min(PIPE_BYTES)];
+        let length = end(most)
+            .unwrap_or_else(|| lines.iter().position(|byte| *byte == b'\n').map_or(lines.len(), |at| at + 1));
+        let (now, rest) = lines.split_at(length);
+        let _ = out.write_all(now);
+        lines = rest;
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -219,46 +233,44 @@ impl Subscriber for Logger {
 
 impl Form {
     fn write(self, line: &mut Vec<u8>, event: &Event<'_>) {
-        let metadata = event.metadata();
-        let (now, level) = (Timestamp::from(SystemTime::now()), metadata.level());
-        let request = Request::current();
-        let about = request.iter().flat_map(|request| &*request.0);
+        // Of the crate `log`'s events the target is a field.
+        let normalized = event.normalized_metadata();
+        let metadata = normalized.as_ref().unwrap_or_else(|| event.metadata());
+        let (level, target) = (metadata.level(), Escaped(metadata.target(), self));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let second = calendar::moment(i64::try_from(now.as_secs()).unwrap_or(i64::MAX), 1, false);
+        let now = format_args!("{second}.{:03}Z", now.subsec_millis());
+        let request = Names::current();
+        let names = request.iter().flat_map(|Names(names)| &**names);
         let line = &mut Line(line);
-        let written = match self {
-            Self::Json => (|| {
-                write!(line, r#"{{"timestamp":"{now}","level":"{level}""#)?;
-                event.record(&mut Fields { line, form: self });
-                write!(line, r#","target":"{}""#, metadata.target())?;
-                for (at, (name, text)) in about.enumerate() {
-                    line.write_str(if at == 0 { r#","span":{""# } else { r#",""# })?;
-                    write!(line, r#"{name}":"{}""#, Escaped(text))?;
-                }
-                line.write_str(if request.is_some() { "}}\n" } else { "}\n" })
-            })(),
-            Self::Text { is_coloured } => (|| {
+        // A value that cannot be written leaves a gap.
+        let _ = match self {
+            Self::Json => write!(line, r#"{{"timestamp":"{now}","level":"{level}""#),
+            Self::Text { is_coloured: false } => write!(line, "{now} {level:>5} {target}:"),
+            Self::Text { is_coloured: true } => {
                 let colour = match *level {
                     Level::ERROR => "31",
                     Level::WARN => "33",
                     Level::INFO => "32",
                     _ => "34",
                 };
-                if is_coloured {
-                    write!(
-                        line,
-                        "\x1b[2m{now}\x1b[0m \x1b[{colour}m{level:>5}\x1b[0m {}:",
-                        metadata.target()
-                    )?;
-                } else {
-                    write!(line, "{now} {level:>5} {}:", metadata.target())?;
-                }
-                event.record(&mut Fields { line, form: self });
-                for (name, text) in about {
-                    write!(line, " {name}={}", Escaped(text))?;
-                }
-                line.write_str("\n")
-            })(),
+                write!(line, "\x1b[2m{now}\x1b[0m \x1b[{colour}m{level:>5}\x1b[0m {target}:")
+            }
         };
-        written.expect("a line takes any text; this is a bug");
+        event.record(&mut Fields { line, form: self });
+        if let Self::Json = self {
+            let _ = write!(line, r#","target":"{target}""#);
+            for (at, (name, text)) in names.enumerate() {
+                let open = if at == 0 { r#","span":{"# } else { "," };
+                let _ = write!(line, r#"{open}"{name}":"{}""#, Escaped(text, self));
+            }
+            let _ = line.write_str(if request.is_some() { "}}\n" } else { "}\n" });
+        } else {
+            for (name, text) in names {
+                let _ = write!(line, " {name}={}", Escaped(text, self));
+            }
+            let _ = line.write_str("\n");
+        }
     }
 }
 
@@ -271,32 +283,35 @@ impl fmt::Write for Line<'_> {
     }
 }
 
-/// A value in which no character ends a line or a text of JSON.
-struct Escaped<T>(T);
+/// A value in which no character ends the line, or a text of JSON.
+struct Escaped<T>(T, Form);
 
 impl<T: fmt::Display> fmt::Display for Escaped<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaping(f), "{}", self.0)
+        write!(Escaping(f, self.1), "{}", self.0)
     }
 }
 
-struct Escaping<'a, 'f>(&'a mut fmt::Formatter<'f>);
+struct Escaping<'a, 'f>(&'a mut fmt::Formatter<'f>, Form);
 
 impl fmt::Write for Escaping<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        let Self(out, form) = self;
+        let is_json = matches!(form, Form::Json);
+        let ends = |c: char| c.is_control() || is_json && matches!(c, '"' | '\\');
         let mut rest = text;
-        while let Some(at) = rest.find(|c: char| c.is_control() || matches!(c, '"' | '\\')) {
+        while let Some(at) = rest.find(ends) {
             let (before, from) = rest.split_at(at);
-            self.0.write_str(before)?;
+            out.write_str(before)?;
             let mut chars = from.chars();
             match chars.next() {
-                Some(c) if c.is_control() => write!(self.0, "\\u{:04x}", u32::from(c))?,
-                Some(c) => write!(self.0, "\\{c}")?,
+                Some(c) if is_json && c.is_control() => write!(out, "\\u{:04x}", u32::from(c))?,
+                Some(c) => write!(out, "{}", c.escape_default())?,
                 None => {}
             }
             rest = chars.as_str();
         }
-        self.0.write_str(rest)
+        out.write_str(rest)
     }
 }
 
@@ -308,14 +323,19 @@ struct Fields<'a, 'l> {
 
 impl Fields<'_, '_> {
     fn write(&mut self, field: &Field, value: &dyn fmt::Display, is_text: bool) {
-        let name = field.name();
-        let written = match self.form {
-            Form::Json if is_text => write!(self.line, r#","{name}":"{}""#, Escaped(value)),
-            Form::Json => write!(self.line, r#","{name}":{value}"#),
-            Form::Text { .. } if name == "message" => write!(self.line, " {}", Escaped(value)),
-            Form::Text { .. } => write!(self.line, " {name}={}", Escaped(value)),
+        let (name, value) = (field.name(), Escaped(value, self.form));
+        // Where a crate's own line is.
+        if name.starts_with("log.") {
+            return;
+        }
+        let quote = if is_text && matches!(self.form, Form::Json) { "\"" } else { "" };
+        let _ = match self.form {
+            Form::Json => write!(self.line, r#","{name}":{quote}"#),
+            Form::Text { .. } if name == "message" => self.line.write_str(" "),
+            Form::Text { .. } => write!(self.line, " {name}="),
         };
-        written.expect("a line takes any text; this is a bug");
+        let _ = write!(self.line, "{value}");
+        let _ = self.line.write_str(quote);
     }
 }
 
@@ -342,5 +362,40 @@ impl Visit for Fields<'_, '_> {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.write(field, &format_args!("{value:?}"), true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn line(form: Form) -> String {
+        let lines = Arc::new(Lines::default());
+        tracing::subscriber::with_default(Logger { form, lines: Arc::clone(&lines) }, || {
+            enter(Some(Names::new([("id", "r\"1".to_owned())])), || {
+                let text = "a\"\\\u{1b}[1m";
+                tracing::warn!(text, nan = f64::NAN, most = u128::MAX, count = 3, "two\nlines, {text:?}");
+            });
+        });
+        String::from_utf8(mem::take(&mut lines.lock().lines)).unwrap()
+    }
+
+    #[test]
+    fn whatever_is_logged_is_one_line() {
+        let mut found: Value = serde_json::from_str(&line(Form::Json)).unwrap();
+        assert!(found["timestamp"].take().as_str().is_some_and(|time| time.len() == 24), "{found}");
+        let expected = json!({
+            "timestamp": null, "level": "WARN", "message": "two\nlines, \"a\\\"\\\\\\u{1b}[1m\"", "text": "a\"\\\u{1b}[1m",
+            "nan": "NaN", "most": u128::MAX.to_string(), "count": 3, "target": "atelier::telemetry::log::tests",
+            "span": {"id": "r\"1"},
+        });
+        assert_eq!(found, expected);
+        let text = line(Form::Text { is_coloured: false });
+        let (_, text) = text.split_once(" WARN ").unwrap();
+        let words =
+            r#"atelier::telemetry::log::tests: two\nlines, "a\"\\\u{1b}[1m" text=a"\\u{1b}[1m nan=NaN most="#;
+        assert_eq!(text, format!("{words}{} count=3 id=r\"1\n", u128::MAX));
     }
 }

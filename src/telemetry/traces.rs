@@ -9,7 +9,7 @@ use std::{
 use atelier_core::util::http_client::Origin;
 use opentelemetry::{
     Context, KeyValue, Value,
-    context::FutureExt,
+    context::{FutureExt, WithContext},
     propagation::TextMapPropagator,
     trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider},
 };
@@ -96,6 +96,11 @@ impl Trace {
         }
         self.0.span().end();
     }
+}
+
+/// The work of another task, as a part of the caller's trace.
+pub(super) fn carry<F: Future>(work: F) -> WithContext<F> {
+    work.with_current_context()
 }
 
 /// Measures parts of the current trace, if there is one and it is recorded.

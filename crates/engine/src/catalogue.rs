@@ -78,7 +78,7 @@ impl Prepared {
     }
 
     /// The articles that are alike in it are neighbours.
-    fn run(&self) -> (&str, &[Vec<String>]) {
+    fn group(&self) -> (&str, &[Vec<String>]) {
         (self.kind(), self.facts.required())
     }
 
@@ -155,7 +155,7 @@ impl CatalogueBuilder {
         let mut all: Vec<(Prepared, bool)> =
             gone.filter_map(|(article, _)| Some((article?, false))).collect();
         all.extend(articles.into_iter().map(|article| (article, true)));
-        let all = sort_into_runs(all);
+        let all = sort_into_groups(all);
         let of_types = all.chunk_by(|(a, _), (b, _)| a.kind() == b.kind());
         let mut panels = Panels::new(of_types.map(<[_]>::len));
         let length = panels.length();
@@ -182,16 +182,16 @@ impl CatalogueBuilder {
     }
 }
 
-/// By type, then by what customers' features require of articles, such as the gender, so that what fits a customer is in few
-/// panels; then as in the vocabulary, then by id.
-fn sort_into_runs(articles: Vec<(Prepared, bool)>) -> Vec<(Prepared, bool)> {
-    let mut runs: Vec<_> =
-        articles.iter().map(|(article, _)| article.run()).collect::<HashSet<_>>().into_iter().collect();
-    runs.sort_unstable();
-    let ranks: HashMap<_, usize> = runs.into_iter().zip(0..).collect();
+/// By type, then by what customers' features require of articles, in the schema's order, so that what fits a customer's first
+/// requirement, such as the gender, is in few panels; then as in the vocabulary, then by id.
+fn sort_into_groups(articles: Vec<(Prepared, bool)>) -> Vec<(Prepared, bool)> {
+    let mut groups: Vec<_> =
+        articles.iter().map(|(article, _)| article.group()).collect::<HashSet<_>>().into_iter().collect();
+    groups.sort_unstable();
+    let ranks: HashMap<_, usize> = groups.into_iter().zip(0..).collect();
     // Numbers are compared faster than texts, and moved faster than articles.
     let key = |(at, (article, _)): (usize, &(Prepared, bool))| {
-        (ranks[&article.run()], article.entry.composition.own.unwrap_or(u32::MAX), at)
+        (ranks[&article.group()], article.entry.composition.own.unwrap_or(u32::MAX), at)
     };
     let mut order: Vec<(usize, u32, usize)> = articles.iter().enumerate().map(key).collect();
     order.par_sort_unstable_by(|a, b| {

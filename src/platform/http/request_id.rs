@@ -47,14 +47,14 @@ fn is_usable(value: &HeaderValue) -> bool {
 
 /// What its log lines say of a request. They have the route's template: paths and queries contain the ids of customers, and
 /// the secrets of sign-in links.
-pub(crate) fn for_log(request: &Request) -> log::Request {
+pub(crate) fn for_log(request: &Request) -> log::Names {
     let extensions = request.extensions();
     let id = extensions.get::<RequestId>().map(|id| ("id", id.as_str()));
     let trace = extensions.get::<TraceParent>().map(|parent| ("trace_id", parent.trace_id()));
     let method = ("method", method_name(request.method()));
     let route = ("route", matched(extensions).unwrap_or("none"));
     let names = id.into_iter().chain(trace).chain([method, route]);
-    log::Request::new(names.map(|(name, text)| (name, text.to_owned())))
+    log::Names::new(names.map(|(name, text)| (name, text.to_owned())))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestId {

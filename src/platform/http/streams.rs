@@ -52,7 +52,7 @@ impl Streams {
             return response;
         }
         response.map(|body| {
-            let (deadline, request) = (Box::pin(sleep_until(deadline)), log::Request::current());
+            let (deadline, request) = (Box::pin(sleep_until(deadline)), log::Names::current());
             Body::new(StreamBody { body, deadline, request, _permit: permit })
         })
     }
@@ -63,7 +63,7 @@ struct StreamBody {
     body: Body,
     deadline: Pin<Box<Sleep>>,
     /// Its future ended with the head.
-    request: Option<log::Request>,
+    request: Option<log::Names>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -75,7 +75,7 @@ impl HttpBody for StreamBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        log::within(self.request.clone(), || {
+        log::enter(self.request.clone(), || {
             if self.deadline.as_mut().poll(context).is_ready() {
                 tracing::warn!("an export did not finish within limits.stream_ms and was cut off");
                 return Poll::Ready(Some(Err(axum::Error::new("the export did not finish in time"))));
@@ -105,11 +105,11 @@ mod tests {
     /// Else what it logs has no request id.
     #[tokio::test]
     async fn a_body_is_made_as_a_part_of_its_request() {
-        let request = log::Request::new([("id", "r-1".to_owned())]);
-        let name = || async { Ok::<_, Infallible>(format!("{:?}", log::Request::current())) };
+        let request = log::Names::new([("id", "r-1".to_owned())]);
+        let name = || async { Ok::<_, Infallible>(format!("{:?}", log::Names::current())) };
         let streamed = async { Body::from_stream(stream::once(name())).into_response() };
-        let answer = log::of(Some(request.clone()), Streams::new(Limits::default()).run(streamed)).await;
-        assert!(log::Request::current().is_none());
+        let answer = log::scope(Some(request.clone()), Streams::new(Limits::default()).run(streamed)).await;
+        assert!(log::Names::current().is_none());
         let body = to_bytes(answer.into_body(), 1000).await.unwrap();
         assert_eq!(body, format!("{:?}", Some(request)));
     }

@@ -4,7 +4,7 @@ use std::{future::Future, panic, pin::Pin};
 
 use tokio::task;
 
-use crate::telemetry::log;
+use crate::telemetry::carried;
 
 /// Does the work to its end, even if the caller hangs up or the request's deadline passes.
 ///
@@ -14,6 +14,6 @@ use crate::telemetry::log;
 pub(crate) async fn uncancelled<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     // Boxed, so that tokio's tasks are compiled once and not for each handler.
     let work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work);
-    let done = task::spawn(log::of(log::Request::current(), work)).await;
+    let done = task::spawn(carried(work)).await;
     done.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
 }

@@ -1,5 +1,5 @@
 //! The cores that an engine's models compute on. A run computes on its own thread, and idle cores help with work that
-//! can be divided, unless the run's thread had no pause: then other threads need the cores. A core is idle if it neither runs a model, of any method, nor helps a run.
+//! can be divided. Half of the cores are left to other threads while the run's own thread has no pause. A core is idle if it neither runs a model, of any method, nor helps a run.
 //!
 //! Must not know models, questions or answers.
 
@@ -38,10 +38,10 @@ impl Cores {
         Self(Arc::new(Pool { total, busy: AtomicUsize::new(0), helpers: OnceLock::new() }))
     }
 
-    /// Starts a run, which ends when the returned value is dropped. No other core helps one that is not `is_helped`.
-    pub(super) fn start_run(&self, is_helped: bool) -> RunCores<'_> {
+    /// Starts a run, which ends when the returned value is dropped. It may use all idle cores if its thread `had_pause`.
+    pub(super) fn start_run(&self, had_pause: bool) -> RunCores<'_> {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
-        RunCores { _own: Claim(&self.0.busy, 1), is_helped, cores: self }
+        RunCores { _own: Claim(&self.0.busy, 1), had_pause, cores: self }
     }
 
     /// Claims the idle cores that help with `parts`, besides the caller's own. With two idle cores, three parts are one
@@ -83,7 +83,7 @@ impl Drop for Claim<'_> {
 #[derive(Debug)]
 pub(super) struct RunCores<'a> {
     _own: Claim<'a>,
-    is_helped: bool,
+    had_pause: bool,
     cores: &'a Cores,
 }
 
@@ -96,7 +96,8 @@ impl RunCores<'_> {
         most: usize,
         work: impl Fn(Range<usize>) -> T + Sync,
     ) -> Vec<T> {
-        let claim = self.cores.claim_helpers(parts, if self.is_helped { most } else { 1 });
+        let half = (self.cores.0.total / 2).max(1);
+        let claim = self.cores.claim_helpers(parts, if self.had_pause { most } else { most.min(half) });
         let helpers = if claim.1 == 0 { None } else { self.cores.helpers() };
         let Some(helpers) = helpers else { return vec![work(0..parts)] };
         let each = parts.div_ceil(claim.1 + 1);

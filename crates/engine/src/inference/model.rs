@@ -354,18 +354,18 @@ impl Model {
         self.optional.personas
     }
 
-    /// Answers all questions in one run, with idle cores if it `is_helped`. If one row is not finite, only its question fails.
+    /// Answers all questions in one run, with all idle cores if its thread `had_pause`. If one row is not finite, only its question fails.
     pub(super) fn answer(
         &mut self,
         questions: &[Question],
         deadline: Instant,
-        is_helped: bool,
+        had_pause: bool,
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
         let mut answers = Vec::with_capacity(questions.len());
         // While the catalogue changes, questions of a batch may be about different states of it.
         let same = |one: &Question, next: &Question| Arc::ptr_eq(&one.articles, &next.articles);
         for questions in questions.chunk_by(same) {
-            answers.extend(self.run(questions, deadline, is_helped)?);
+            answers.extend(self.run(questions, deadline, had_pause)?);
         }
         Ok(answers)
     }
@@ -375,10 +375,10 @@ impl Model {
         &mut self,
         questions: &[Question],
         deadline: Instant,
-        is_helped: bool,
+        had_pause: bool,
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
         let (method, form, path) = (self.method, self.form.clone(), self.backend.path().to_owned());
-        self.infer(questions, deadline, is_helped, |outputs, cores| {
+        self.infer(questions, deadline, had_pause, |outputs, cores| {
             outputs.complete(&path, choose(method, &form, &outputs, questions, cores))
         })
     }
@@ -410,7 +410,7 @@ impl Model {
         &mut self,
         questions: &[Question],
         deadline: Instant,
-        is_helped: bool,
+        had_pause: bool,
         read: impl FnOnce(Outputs<'_>, &RunCores<'_>) -> T,
     ) -> Result<T, ModelError> {
         let Self { backend, form, features, optional, cores, .. } = self;
@@ -418,14 +418,14 @@ impl Model {
         let (batch, last) = (questions.len(), form.last());
         match backend {
             Backend::Local(local) => {
-                let cores = cores.start_run(is_helped);
+                let cores = cores.start_run(had_pause);
                 local.infer(inputs, deadline, last, *optional, |outputs| read(outputs, &cores))
             }
             Backend::Remote(remote) => {
                 let inferred = remote.infer(&inputs, last, *optional, deadline)?;
                 let outputs =
                     Outputs::find(remote.path(), batch, last, *optional, |name| inferred.find(name))?;
-                Ok(read(outputs, &cores.start_run(is_helped)))
+                Ok(read(outputs, &cores.start_run(had_pause)))
             }
         }
     }

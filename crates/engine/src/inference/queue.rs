@@ -104,8 +104,8 @@ pub(super) struct Queue {
 /// When a worker starts a run while others are in progress.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parallel {
-    /// While fewer runs are in progress, there are cores for one more. Beyond, it would take a core from those who ask and hear,
-    /// and starts for a full batch only.
+    /// While fewer runs are in progress, there are cores for one more. Beyond that it would take the core of
+    /// another thread, and starts for a full batch only.
     pub(super) runs: usize,
     /// The fewest questions of a further run.
     pub(super) least: usize,
@@ -240,7 +240,7 @@ impl Queue {
     /// Waits for jobs and takes as many as fit in one run. Skips jobs whose callers are gone or whose deadline has
     /// passed. Returns None once the queue is closed and empty.
     pub(super) fn pop(&self) -> Option<Run<'_>> {
-        let (mut inner, mut waited) = (self.lock(), false);
+        let (mut inner, mut had_pause) = (self.lock(), false);
         loop {
             let mut taken = Vec::new();
             let mut questions = 0;
@@ -260,12 +260,12 @@ impl Queue {
             if !taken.is_empty() {
                 inner.running += 1;
                 self.wake(inner);
-                return Some(Run::new(self, taken, waited));
+                return Some(Run::new(self, taken, had_pause));
             }
             if inner.closed && inner.jobs.is_empty() {
                 return None;
             }
-            waited = true;
+            had_pause = true;
             inner.idle += 1;
             inner = self.arrived.wait(inner).unwrap_or_else(PoisonError::into_inner);
             inner.idle -= 1;
@@ -440,29 +440,29 @@ pub(super) struct Run<'a> {
     queue: &'a Queue,
     began: Instant,
     /// Whether the worker had nothing to do before.
-    waited: bool,
+    had_pause: bool,
     questions: Vec<Question>,
     /// Each with the number of its questions.
     callers: Vec<(usize, Caller)>,
 }
 
 impl<'a> Run<'a> {
-    fn new(queue: &'a Queue, jobs: Vec<Job>, waited: bool) -> Self {
+    fn new(queue: &'a Queue, jobs: Vec<Job>, had_pause: bool) -> Self {
         let began = Instant::now();
         let (mut questions, mut callers) = (Vec::new(), Vec::with_capacity(jobs.len()));
         for job in jobs {
             callers.push((job.questions.len(), job.caller));
             questions.extend(job.questions);
         }
-        Self { queue, began, waited, questions, callers }
+        Self { queue, began, had_pause, questions, callers }
     }
 
     pub(super) fn questions(&self) -> &[Question] {
         &self.questions
     }
 
-    pub(super) fn waited(&self) -> bool {
-        self.waited
+    pub(super) fn had_pause(&self) -> bool {
+        self.had_pause
     }
 
     pub(super) fn began(&self) -> Instant {

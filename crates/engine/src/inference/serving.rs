@@ -17,7 +17,7 @@ use crate::{
     tables::Tables,
 };
 
-/// Fewest questions for which a thread starts a run while another thread of its method runs, and half of the cores run none.
+/// Fewest questions for which a thread starts a run while its method's runs have fewer than half of the cores.
 /// Smaller runs cost so much more per question that the machine would answer fewer questions in total.
 const MIN_PARALLEL_RUN: usize = 16;
 

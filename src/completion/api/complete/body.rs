@@ -202,6 +202,14 @@ impl Default for FiltersBody {
 
 impl CompleteBody {
     /// How many suggestions the request asks for, over all blanks and sets. One that asks for more than it may gets none.
+    /// Whether to compute the answer takes milliseconds, beside what models compute.
+    pub(super) fn is_large(&self) -> bool {
+        /// A few times what a page shows.
+        const MOST_SUGGESTIONS: usize = 100;
+        let is_plain = !self.lift && !self.explain && self.sets == 0 && self.diversity == 0.0;
+        !is_plain || self.count_suggestions() > MOST_SUGGESTIONS
+    }
+
     pub(super) fn count_suggestions(&self) -> usize {
         let k = self.k.unwrap_or(DEFAULT_K);
         if self.outfit.len() > MAX_SLOTS || k > MAX_K || self.sets > MAX_SETS {

@@ -33,6 +33,7 @@ use crate::{
         extract::{Json, JsonText, parse},
         fault,
         routes::Routes,
+        serve::{Amount, Work},
     },
     releases::routing::Route,
 };
@@ -58,7 +59,13 @@ async fn complete(
     scopes: Scopes,
     Json(body): Json<CompleteBody>,
 ) -> Result<(TimingBody, Json<CompletionBody>), Problem> {
-    let completion = complete_outfit(&state, &scopes, body).await?;
+    let completion = if body.is_large() {
+        let work = state.part::<Work>().clone();
+        let answer = Box::pin(async move { complete_outfit(&state, &scopes, body).await });
+        work.run(Amount::Much, answer).await
+    } else {
+        complete_outfit(&state, &scopes, body).await
+    }?;
     Ok((completion.timing, Json(completion)))
 }
 

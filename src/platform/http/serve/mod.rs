@@ -45,12 +45,11 @@ use tokio::{
 };
 use tower::Service;
 
-pub(crate) use self::work::{Connections, Work};
+pub(crate) use self::work::{Amount, Work};
 use self::{
     body::{AnswerBody, Bodies, track_request},
     held::{Held, MUCH_OF_ALL},
     traffic::Watched,
-    work::Amount,
 };
 use super::{
     https::OverTls,

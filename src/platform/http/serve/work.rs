@@ -1,12 +1,12 @@
-//! Keeps the threads that compute answers apart from those that move bytes. Requests that wait for a core would otherwise
-//! delay everyone's bytes, and health checks, which are answered at once.
+//! Keeps the threads that compute answers apart from those that move bytes, but for small completions: their models have threads
+//! of their own. Requests that wait for a core would otherwise delay everyone's bytes, and health checks.
 
 use std::{
     future::pending,
     io,
     panic::resume_unwind,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -23,28 +23,25 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use crate::platform::http::routes::VERSION;
+use crate::{platform::http::routes::VERSION, telemetry::carried};
 
 /// The longest body of a completion that computes little.
 const LITTLE: u64 = 16 << 10;
-/// While fewer other requests run, a completion delays health checks and others’ bytes by a few hundredths of a second at most.
-const FEW: usize = 256;
+/// While fewer other requests run, small completions delay health checks and others' bytes by a few milliseconds.
+const FEW: usize = 64;
 
 /// The threads of the connections. They end when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Connections(Option<Runtime>);
+struct Connections(Option<Runtime>);
 
 impl Connections {
-    pub(crate) fn start() -> io::Result<Self> {
+    fn start() -> io::Result<Self> {
         // The models need the other cores, and threads that look for each other's work cost more than they move.
         let threads = available_cores().div_ceil(2);
         Ok(Self(Some(Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)))
     }
 
-    pub(crate) async fn run(
-        &self,
-        serving: impl Future<Output = io::Result<()>> + Send + 'static,
-    ) -> io::Result<()> {
+    async fn run(&self, serving: impl Future<Output = io::Result<()>> + Send + 'static) -> io::Result<()> {
         self.0.as_ref().expect("it is there until it is dropped; this is a bug").spawn(serving).await?
     }
 }
@@ -58,11 +55,12 @@ impl Drop for Connections {
     }
 }
 
-/// The runtime that computes.
+/// The runtime that computes. Clones share the threads of the connections, which the last one ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Work {
     runtime: Handle,
     running: Arc<AtomicUsize>,
+    connections: Arc<OnceLock<Connections>>,
 }
 
 /// A request that is being answered, until it is dropped.
@@ -97,7 +95,7 @@ impl<T> Drop for Task<T> {
 pub(crate) enum Amount {
     /// A health check.
     Nothing,
-    /// A completion: its model runs on threads of its own.
+    /// A small completion: its model runs on threads of its own.
     Little,
     Much,
 }
@@ -118,7 +116,16 @@ impl Amount {
 impl Work {
     /// The runtime of the caller.
     pub(crate) fn here() -> Self {
-        Self { runtime: Handle::current(), running: Arc::default() }
+        Self { runtime: Handle::current(), running: Arc::default(), connections: Arc::default() }
+    }
+
+    /// Runs what accepts connections on their threads.
+    pub(crate) async fn serve(
+        &self,
+        serving: impl Future<Output = io::Result<()>> + Send + 'static,
+    ) -> io::Result<()> {
+        let connections = Connections::start()?;
+        self.connections.get_or_init(|| connections).run(serving).await
     }
 
     /// Dropping the future ends the work. Little of it stays on the connection's thread while few others run: to hand it over and
@@ -135,7 +142,7 @@ impl Work {
         if amount == Amount::Little && running.others < FEW {
             return work.await;
         }
-        let mut task = Task(self.runtime.spawn(work));
+        let mut task = Task(self.runtime.spawn(carried(work)));
         match (&mut task.0).await {
             Ok(done) => done,
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
