@@ -38,8 +38,7 @@ pub struct MovedBy {
     #[schema(value_type = String, examples("new-season"))]
     pub name: RuleName,
     pub effect: Effect,
-    /// Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain`;
-    /// always among similar articles.
+    /// Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank_before: Option<usize>,
 }

@@ -176,11 +176,10 @@ impl Lines {
 fn write(mut lines: &[u8]) {
     let mut out = io::stderr().lock();
     while !lines.is_empty() {
-        let end = |part: &[u8]| part.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+        let ends_line = |byte: &u8| *byte == b'\n';
         let most = &lines[..lines.len().min(PIPE_BYTES)];
-        let length = end(most)
-            .unwrap_or_else(|| lines.iter().position(|byte| *byte == b'\n').map_or(lines.len(), |at| at + 1));
-        let (now, rest) = lines.split_at(length);
+        let end = most.iter().rposition(ends_line).or_else(|| lines.iter().position(ends_line));
+        let (now, rest) = lines.split_at(end.map_or(lines.len(), |at| at + 1));
         let _ = out.write_all(now);
         lines = rest;
     }

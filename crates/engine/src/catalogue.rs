@@ -77,7 +77,7 @@ impl Prepared {
         self.entry.article.kind()
     }
 
-    /// The articles that are alike in it are neighbours.
+    /// Articles of one group are neighbours.
     fn group(&self) -> (&str, &[Vec<String>]) {
         (self.kind(), self.facts.required())
     }

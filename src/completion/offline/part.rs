@@ -233,7 +233,7 @@ fn write_answer(
         let slot = i32::try_from(blank.slot).expect("an outfit has few slots; this is a bug");
         for (rank, suggestion) in (1..).zip(&blank.suggestions) {
             writer.write(&SuggestionRow {
-                row: i64::try_from(line).expect("no file has that many rows; this is a bug"),
+                row: i64::try_from(line).expect("the number of a row fits into 63 bits; this is a bug"),
                 customer: customer.as_str(),
                 slot,
                 rank,

@@ -132,7 +132,7 @@ async fn report(
     check_pace(&state, &reader, author.peer, count)?;
     let mut results = record_all(&state, &reader, events, state.now()).await?;
     if !is_list {
-        let result = results.pop().expect("one event gives one result; this is a bug");
+        let result = results.pop().expect("each event has a result; this is a bug");
         return result.map(|event| Json(FeedbackResult::One(event)));
     }
     let item = |result: Result<RecordedEvent, Problem>| match result {

@@ -96,7 +96,7 @@ pub(super) struct Facts {
 impl Facts {
     /// The words of each attribute by which customers' features require something.
     pub(super) fn required(&self) -> &[Vec<String>] {
-        self.supply.words()
+        &self.supply.words
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Facts {
     /// The words of its type.
     kinds: Vec<String>,
     /// By attribute of the supply.
-    words: Vec<Vec<String>>,
+    pub(super) words: Vec<Vec<String>>,
     counts: Option<Vec<Count>>,
 }
 
@@ -105,12 +105,6 @@ pub struct Unfit {
     pub articles: Mask,
     /// The requirements that no article meets, each with the feature's label, the attribute and the words.
     pub unmet: Vec<(String, String, Vec<String>)>,
-}
-
-impl Facts {
-    pub(super) fn words(&self) -> &[Vec<String>] {
-        &self.words
-    }
 }
 
 impl Supply {

@@ -1,5 +1,6 @@
 //! The cores that an engine's models compute on. A run computes on its own thread, and idle cores help with work that
-//! can be divided. Half of the cores are left to other threads while the run's own thread has no pause. A core is idle if it neither runs a model, of any method, nor helps a run.
+//! can be divided. Half of the cores are left to other threads while the run's own thread has no pause. A core is idle if
+//! it neither runs a model, of any method, nor helps a run.
 //!
 //! Must not know models, questions or answers.
 

@@ -354,7 +354,8 @@ impl Model {
         self.optional.personas
     }
 
-    /// Answers all questions in one run, with all idle cores if its thread `had_pause`. If one row is not finite, only its question fails.
+    /// Answers all questions in one run, with all idle cores if its thread `had_pause`. If one row is not finite, only its
+    /// question fails.
     pub(super) fn answer(
         &mut self,
         questions: &[Question],

@@ -201,7 +201,6 @@ impl Default for FiltersBody {
 }
 
 impl CompleteBody {
-    /// How many suggestions the request asks for, over all blanks and sets. One that asks for more than it may gets none.
     /// Whether to compute the answer takes milliseconds, beside what models compute.
     pub(super) fn is_large(&self) -> bool {
         /// A few times what a page shows.
@@ -210,6 +209,7 @@ impl CompleteBody {
         !is_plain || self.count_suggestions() > MOST_SUGGESTIONS
     }
 
+    /// How many suggestions the request asks for, over all blanks and sets. One that asks for more than it may gets none.
     pub(super) fn count_suggestions(&self) -> usize {
         let k = self.k.unwrap_or(DEFAULT_K);
         if self.outfit.len() > MAX_SLOTS || k > MAX_K || self.sets > MAX_SETS {

@@ -55,7 +55,7 @@ impl Drop for Connections {
     }
 }
 
-/// The runtime that computes. Clones share the threads of the connections, which the last one ends.
+/// The runtime that computes. The threads of the connections end with its last clone, after what requests left to be stored.
 #[derive(Debug, Clone)]
 pub(crate) struct Work {
     runtime: Handle,
