@@ -23,7 +23,7 @@ run *flags:
 it filter="":
     cargo test -p atelier --test it -- {{filter}}
 
-# Load a running service: 10,000 completions from 64 callers; `just load --swap` swaps releases meanwhile.
+# Load a running service: 10,000 completions from 64 callers; `just load --swap` swaps releases while it runs.
 load *flags:
     cargo bench --profile dist --bench load -- {{flags}}
 
