@@ -28,6 +28,8 @@ SYNC = [
     (r"\bAsync(Client|Iterator|BaseTransport|Rows|Pieces)\b", r"\1"),
     (r"\b__a(enter|exit|iter)__\b", r"__\1__"),
     (r"\ba(close|iter|iter_bytes|read)\b", r"\1"),
+    (r"\bimport asyncio\b", "import threading\nimport time"),
+    (r"\basyncio\.Semaphore\b", "threading.Semaphore"),
     (r"\basyncio\b", "time"),
 ]
 

@@ -138,7 +138,7 @@ print(client.score_outfit(customer="mara", outfit=["a-00134", "a-01243", "a-0056
 # %% Feedback
 event = {"completion_id": completion["completion_id"], "slot": 1, "customer": "mara"}
 event["article"] = completion["blanks"][0]["suggestions"][0]["article"]["id"]
-print(client.report_feedback({**event, "id": "view-py", "kind": "shown"}, {**event, "id": "click-py", "kind": "accepted"}))
+print(client.report_feedback([{**event, "id": "view-py", "kind": "shown"}, {**event, "id": "click-py", "kind": "accepted"}]))
 
 # %% Feedback
 print(client.get_feedback_counts())
@@ -152,7 +152,7 @@ for outfit in client.export_accepted_outfits():
 
 # %% Events
 event = {"kind": "bought", "customer": "mara", "article": "a-00568", "order": "py", "value": 64.5}
-print(client.record_events({**event, "id": "order-py/1"}))
+print(client.record_events([{**event, "id": "order-py/1"}]))
 
 # %% Events
 client.import_events([{"id": "view-py", "kind": "viewed", "article": "a-00568"}])

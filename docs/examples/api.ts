@@ -142,7 +142,7 @@ console.log(await client.scoreOutfit({ customer: "mara", outfit: ["a-00134", "a-
 // %% Feedback
 const article = completion.blanks[0].suggestions[0].article.id;
 const event = { completion_id: completion.completion_id, slot: 1, customer: "mara", article };
-console.log(await client.reportFeedback({ ...event, id: "view-ts", kind: "shown" }, { ...event, id: "click-ts", kind: "accepted" }));
+console.log(await client.reportFeedback([{ ...event, id: "view-ts", kind: "shown" }, { ...event, id: "click-ts", kind: "accepted" }]));
 
 // %% Feedback
 console.log(await client.getFeedbackCounts());
@@ -154,9 +154,9 @@ console.log(await client.getAcceptance({ by: "method", days: 30 }));
 for await (const outfit of client.exportAcceptedOutfits()) console.log(outfit);
 
 // %% Events
-console.log(await client.recordEvents({
-  id: "order-ts/1", kind: "bought", customer: "mara", article: "a-00568", order: "ts", value: 64.5,
-}));
+console.log(await client.recordEvents([
+  { id: "order-ts/1", kind: "bought", customer: "mara", article: "a-00568", order: "ts", value: 64.5 },
+]));
 
 // %% Events
 await client.importEvents([{ id: "view-ts", kind: "viewed", article: "a-00568" }]);

@@ -1,5 +1,6 @@
 """What the clients do when the service is busy or the connection is lost."""
 
+import asyncio
 import io
 import json
 import re
@@ -7,7 +8,7 @@ import re
 import httpx
 import pytest
 
-from atelier_client import Client, ProblemError, UnreachableError, _sync
+from atelier_client import AsyncClient, Client, ProblemError, RefusedEventsError, UnreachableError, _sync
 
 
 class Server:
@@ -139,3 +140,52 @@ def test_a_proxys_page_is_a_problem_too(monkeypatch):
         server.client().get_article("a/b")
     assert (refused.value.status, refused.value.code, refused.value.detail) == (404, "", "<h1>Not here</h1>")
     assert server.requests[0].url.raw_path == b"/v1/articles/a%2Fb"
+
+
+def results(request):
+    """Records all events but those of nobody."""
+    sent = json.loads(request.content)
+    assert len(sent) <= 1000
+    bad = {"type": "about:blank", "status": 422, "code": "invalid", "detail": "there is no customer \"nobody\""}
+    return httpx.Response(200, json=[bad if of["customer"] == "nobody" else {"id": of["id"], "recorded": True} for of in sent])
+
+
+def events(*customers):
+    return [{"id": str(at), "kind": "bought", "customer": name, "article": "a"} for at, name in enumerate(customers)]
+
+
+def test_each_event_of_a_list_is_recorded():
+    with Client(transport=httpx.MockTransport(results)) as client:
+        assert len(client.record_events(iter(events(*["mara"] * 2500)))) == 2500
+        assert client.record_events([]) == []
+        with pytest.raises(TypeError, match="pass a list"):
+            client.record_events(events("mara")[0])
+
+
+def test_a_refused_event_is_an_error_unless_asked_otherwise():
+    some = events("mara", "nobody", "mara")
+    with Client(transport=httpx.MockTransport(results)) as client:
+        for report in (client.record_events, client.report_feedback):
+            with pytest.raises(RefusedEventsError, match="^1 of 3 events were refused: event 1: there is no customer") as refused:
+                report(some)
+            assert report(some, partial=True) == refused.value.items
+            assert [item.get("code") for item in refused.value.items] == [None, "invalid", None]
+
+
+def test_thousands_of_calls_at_once_all_end():
+    running, most = 0, 0
+
+    async def answer(request):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return httpx.Response(200, json={})
+
+    async def ask():
+        async with AsyncClient(transport=httpx.MockTransport(answer)) as client:
+            await asyncio.gather(*[client.get_routing() for _ in range(1200)])
+
+    asyncio.run(ask())
+    assert 1 < most <= 16

@@ -47,8 +47,8 @@ def test_an_outfit_is_completed_and_its_feedback_becomes_training_data(client):
     assert [found["rank"] for found in suggestions] == [1, 2, 3]
     event = {"completion_id": completion["completion_id"], "slot": 1, "customer": "c-000010"}
     event |= {"article": suggestions[0]["article"]["id"], "id": f"py-{completion['completion_id'][-20:]}", "kind": "bought"}
-    assert client.report_feedback(event)[0]["recorded"] is True
-    assert client.report_feedback(event)[0]["recorded"] is False
+    assert client.report_feedback([event])[0]["recorded"] is True
+    assert client.report_feedback([event])[0]["recorded"] is False
     worn = {"a-00134", "a-00568", "a-00259", event["article"]}
     assert any(set(outfit["articles"]) == worn for outfit in client.export_accepted_outfits())
     assert client.get_feedback_counts()["items"][0]["bought"] >= 1

@@ -9,6 +9,8 @@ export type * from "./schema.js";
 
 /** The service's limit, `batch_suggestions` of x-limits. */
 const BATCH_SUGGESTIONS = 20_000;
+/** The service's limit of events in one request. */
+const EVENTS = 1_000;
 
 export interface Options {
   /** Where the service is; by default `http://127.0.0.1:8080`. */
@@ -110,6 +112,20 @@ export class UnreachableError extends Error {
   }
 }
 
+/** The service refused some events and recorded the others. */
+export class RefusedEventsError extends Error {
+  /** The result or the problem of each event, in order. */
+  readonly items: (t.EventItem | t.FeedbackItem)[];
+
+  constructor(items: (t.EventItem | t.FeedbackItem)[]) {
+    const refused = items.flatMap((item, index) => ("recorded" in item ? [] : [`event ${index}: ${item.detail}`]));
+    const more = refused.length > 3 ? `; and ${refused.length - 3} more` : "";
+    super(`${refused.length} of ${items.length} events were refused: ${refused.slice(0, 3).join("; ")}${more}`);
+    this.name = "RefusedEventsError";
+    this.items = items;
+  }
+}
+
 const IDEMPOTENT = ["GET", "HEAD", "PUT", "DELETE"];
 const TEMPORARY = [502, 503, 504];
 /** Compressing a completion takes longer than sending it as it is. Browsers decide for themselves. */
@@ -188,7 +204,7 @@ export class Client {
     for (let attempt = 0; ; attempt++) {
       const last = attempt >= retries;
       const body = typeof content === "function" ? content() : content;
-      const signals = [stop, request.patient ? undefined : AbortSignal.timeout(timeout * 1000)];
+      const signals = [stop, request.patient ? undefined : AbortSignal.timeout(Math.ceil(timeout * 1000))];
       const signal = AbortSignal.any(signals.filter((signal) => signal !== undefined));
       // Node sends a stream only with `duplex`; browsers are given texts.
       const init: RequestInit & { duplex: "half" } = { method, headers, body: body ?? null, signal, duplex: "half" };
@@ -274,11 +290,23 @@ export class Client {
 
   // Feedback
 
-  /** Reports what happened to suggestions; each event gets its result or its problem, in order. */
-  reportFeedback = (...events: t.FeedbackEvent[]): Promise<t.FeedbackItem[]> => this.#ask("/feedback", events);
+  /** Reports any number of outcomes of suggestions. If some are refused, it throws RefusedEventsError, or with `partial`
+   * returns their problems among the results, in order. */
+  reportFeedback = (events: Iterable<t.FeedbackEvent>, options: { partial?: boolean } = {}) =>
+    this.#events<t.FeedbackItem>("/feedback", events, options);
 
-  /** Records what customers and visitors did; each event gets its result or its problem, in order. */
-  recordEvents = (...events: t.Event[]): Promise<t.EventItem[]> => this.#ask("/events", events);
+  /** Records any number of events of customers and visitors. If some are refused, it throws RefusedEventsError, or with
+   * `partial` returns their problems among the results, in order. */
+  recordEvents = (events: Iterable<t.Event>, options: { partial?: boolean } = {}) =>
+    this.#events<t.EventItem>("/events", events, options);
+
+  async #events<T extends t.EventItem | t.FeedbackItem>(path: string, events: Iterable<unknown>, { partial = false }) {
+    const all = [...events];
+    const items: T[] = [];
+    for (let from = 0; from < all.length; from += EVENTS) items.push(...(await this.#ask<T[]>(path, all.slice(from, from + EVENTS))));
+    if (!partial && items.some((item) => !("recorded" in item))) throw new RefusedEventsError(items);
+    return items;
+  }
 
   /** Records events, and leaves out bad ones. Node sends them while they are read; browsers collect them first. */
   importEvents = (rows: Rows) => this.#import<t.EventsImported>("events", rows, {});

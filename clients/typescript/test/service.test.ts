@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 
-import { Client, ProblemError, UnreachableError, type Complete } from "atelier-client";
+import { Client, ProblemError, RefusedEventsError, UnreachableError, type Complete, type Event } from "atelier-client";
 
 const url = process.env.ATELIER_URL!;
 const client = new Client({ url });
@@ -35,7 +35,7 @@ test("an outfit is completed and its feedback becomes training data", async () =
     id: `ts-${completion.completion_id.slice(-20)}`, completion_id: completion.completion_id, kind: "bought" as const,
     slot: 1, article: first!.article.id, customer: "c-000010",
   };
-  assert.deepEqual(await client.reportFeedback(event), [{ id: event.id, recorded: true }]);
+  assert.deepEqual(await client.reportFeedback([event]), [{ id: event.id, recorded: true }]);
   const accepted = await collect(client.exportAcceptedOutfits());
   assert.ok(accepted.some((row) => (row.articles as string[]).includes(event.article)));
   assert.ok((await client.getFeedbackCounts()).items.length > 0);
@@ -209,4 +209,20 @@ test("a key goes over http to this machine only", () => {
     new Client({ url: open, key, allowHttp: true });
     new Client({ url: open });
   }
+});
+
+test("events are sent in parts, and a refused one is an error unless asked otherwise", async () => {
+  const answer: typeof fetch = async (_, init) => {
+    const sent = JSON.parse(init!.body as string) as Event[];
+    assert.ok(sent.length <= 1000);
+    const item = (of: Event) => (of.customer === "nobody" ? { status: 422, code: "invalid", detail: "unknown" } : { id: of.id, recorded: true });
+    return new Response(JSON.stringify(sent.map(item)));
+  };
+  // A timeout may be any number of seconds.
+  const client = new Client({ url, fetch: answer, timeout: 2.01 });
+  const events = (...customers: string[]) => customers.map((customer, at): Event => ({ id: `${at}`, kind: "bought", customer, article: "a" }));
+  assert.equal((await client.recordEvents(events(...Array(2500).fill("mara")))).length, 2500);
+  const some = events("mara", "nobody");
+  await assert.rejects(client.recordEvents(some), (error: unknown) => error instanceof RefusedEventsError && /^1 of 2 .* event 1: unknown$/.test(error.message));
+  assert.deepEqual((await client.recordEvents(some, { partial: true })).map((item) => "recorded" in item), [true, false]);
 });

@@ -1,7 +1,7 @@
 """Client of Atelier's JSON API, with and without asyncio. The methods are named after the operations of `/openapi.json`."""
 
 from ._async import AsyncClient
-from ._common import ProblemError, UnreachableError
+from ._common import ProblemError, RefusedEventsError, UnreachableError
 from ._sync import Client
 
-__all__ = ["AsyncClient", "Client", "ProblemError", "UnreachableError"]
+__all__ = ["AsyncClient", "Client", "ProblemError", "RefusedEventsError", "UnreachableError"]

@@ -13,6 +13,7 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from ipaddress import ip_address
+from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -31,6 +32,8 @@ IDEMPOTENT = {"GET", "HEAD", "PUT", "DELETE"}
 TEMPORARY = {429, 502, 503, 504}
 # The service's limit, `batch_suggestions` of x-limits.
 BATCH_SUGGESTIONS = 20_000
+# The service's limit of events in one request.
+EVENTS = 1_000
 # Compressing a completion takes longer than sending it as it is.
 PLAIN = {"Accept-Encoding": "identity"}
 BYTES = {"Content-Type": "application/octet-stream"}
@@ -66,6 +69,18 @@ class UnreachableError(Exception):
 
     def __init__(self, url: object, error: httpx.TransportError) -> None:
         super().__init__(f"no answer from {url}: {error or type(error).__name__}")
+
+
+class RefusedEventsError(Exception):
+    """The service refused some events and recorded the others."""
+
+    def __init__(self, items: list[Any]) -> None:
+        #: The result or the problem of each event, in order.
+        self.items = items
+        refused = [(index, item) for index, item in enumerate(items) if "recorded" not in item]
+        said = "; ".join(f"event {index}: {problem['detail']}" for index, problem in refused[:3])
+        more = f"; and {len(refused) - 3} more" if len(refused) > 3 else ""
+        super().__init__(f"{len(refused)} of {len(items)} events were refused: {said}{more}")
 
 
 def headers(url: str, key: str | None, allow_http: bool) -> dict[str, str]:
@@ -129,6 +144,21 @@ def batches(items: Iterable[t.Complete], size: int) -> Iterator[list[t.Complete]
             some, total = [], 0
     if some:
         yield some
+
+
+def parts(events: Iterable[T]) -> Iterator[list[T]]:
+    """Lists that the service takes in one request."""
+    if isinstance(events, Mapping):
+        raise TypeError("one event was given: pass a list of events")
+    rest = iter(events)
+    while some := list(islice(rest, EVENTS)):
+        yield some
+
+
+def recorded(items: list[T], partial: bool) -> list[T]:
+    if not partial and any("recorded" not in item for item in items):  # type: ignore[operator]
+        raise RefusedEventsError(items)
+    return items
 
 
 async def awaited(rows: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +26,9 @@ from ._common import (
     given,
     headers,
     line,
+    parts,
     pause,
+    recorded,
 )
 
 
@@ -36,7 +39,7 @@ class Client:
     Requests are repeated up to `retries` times: after 429 all but imports of rows that cannot be read twice, after a lost
     connection, 502, 503 and 504 those that do the same when they are sent twice. It waits as long as the answer's
     Retry-After says, but raises the problem at once if that is more than `max_wait` seconds. Without an answer it raises
-    UnreachableError.
+    UnreachableError. At most `concurrency` requests run at once; the others wait for their turn.
     """
 
     def __init__(
@@ -47,13 +50,17 @@ class Client:
         timeout: float = 30,
         retries: int = 3,
         max_wait: float = 60,
+        concurrency: int = 16,
         allow_http: bool = False,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         base = url.rstrip("/") + "/v1"
         sent = headers(url, key, allow_http)
-        self._http = httpx.Client(base_url=base, headers=sent, timeout=timeout, transport=transport)
+        # A connection is waited for as long as it takes: there are enough for all turns.
+        limits = httpx.Timeout(timeout, pool=None)
+        self._http = httpx.Client(base_url=base, headers=sent, timeout=limits, transport=transport)
         self._retries, self._max_wait = retries, max_wait
+        self._turns = threading.Semaphore(concurrency)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +81,8 @@ class Client:
             last = attempt == self._retries
             try:
                 sent = self._http.build_request(method, path, **request)
-                response = self._http.send(sent, stream=stream)
+                with self._turns:
+                    response = self._http.send(sent, stream=stream)
             except httpx.TransportError as error:
                 if last or not repeat or once:
                     raise UnreachableError(self._http.base_url, error) from error
@@ -137,13 +145,21 @@ class Client:
 
     # Feedback
 
-    def report_feedback(self, *events: t.FeedbackEvent) -> list[t.FeedbackItem]:
-        """Reports what happened to suggestions; each event gets its result or its problem, in order."""
-        return self._json("POST", "/feedback", json=events, repeat=True)
+    def report_feedback(self, events: Iterable[t.FeedbackEvent], *, partial: bool = False) -> list[t.FeedbackItem]:
+        """Reports any number of outcomes of suggestions. If some are refused, it raises RefusedEventsError, or with
+        `partial=True` returns their problems among the results, in order."""
+        return self._events("/feedback", events, partial)
 
-    def record_events(self, *events: t.Event) -> list[t.EventItem]:
-        """Records what customers and visitors did; each event gets its result or its problem, in order."""
-        return self._json("POST", "/events", json=events, repeat=True)
+    def record_events(self, events: Iterable[t.Event], *, partial: bool = False) -> list[t.EventItem]:
+        """Records any number of events of customers and visitors. If some are refused, it raises RefusedEventsError, or with
+        `partial=True` returns their problems among the results, in order."""
+        return self._events("/events", events, partial)
+
+    def _events(self, path: str, events: Iterable[Any], partial: bool) -> list[Any]:
+        items: list[Any] = []
+        for some in parts(events):
+            items += self._json("POST", path, json=some, repeat=True)
+        return recorded(items, partial)
 
     def import_events(self, rows: Rows) -> t.EventsImported:
         """Records events while they are read, and leaves out bad ones."""
