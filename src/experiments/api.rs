@@ -65,12 +65,12 @@ impl ApiDocument for Experiment {
     type Query = NoQuery;
     type Answer = Self;
 
-    async fn answer(_state: &AppState, changed: Changed<Self>, _query: NoQuery) -> Result<Self, Problem> {
-        Ok(changed.document.shown())
+    async fn answer(state: &AppState, changed: Changed<Self>, _query: NoQuery) -> Result<Self, Problem> {
+        changed.document.shown(state).await
     }
 
-    fn shown(self) -> Self {
-        Self { parts: Vec::new(), ..self }
+    async fn shown(self, _state: &AppState) -> Result<Self, Problem> {
+        Ok(Self { parts: Vec::new(), ..self })
     }
 }
 

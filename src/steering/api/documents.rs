@@ -21,7 +21,7 @@ use utoipa::{
 use crate::{
     people::{Scope, gate::Caller},
     platform::{
-        db::{Author, ChangeError, DocumentName, Expected, Named},
+        db::{Author, ChangeError, DocumentName, Expected, Named, Stored},
         fault::ServiceError,
         http::{
             AppState, Kind, Problem,
@@ -71,9 +71,14 @@ pub(crate) trait ApiDocument:
         query: Self::Query,
     ) -> impl Future<Output = Result<Self::Answer, Problem>> + Send;
 
-    /// Without what only the service uses.
-    fn shown(self) -> Self {
+    /// With what a check needs of this service.
+    fn received(self, _state: &AppState) -> Self {
         self
+    }
+
+    /// As callers see it: without what only the service uses, and with what it knows besides.
+    fn shown(self, _state: &AppState) -> impl Future<Output = Result<Self, Problem>> + Send {
+        async { Ok(self) }
     }
 }
 
@@ -215,9 +220,11 @@ fn capitalised(word: &str) -> String {
 async fn list<D: ApiDocument>(
     State(state): State<AppState>,
 ) -> Result<Json<BTreeMap<&'static str, Vec<D>>>, Problem> {
-    let all = state.store.documents::<D::Name>().list().await?.into_iter();
-    let shown = all.map(|stored| Ok(read::<D>(stored.value)?.shown()));
-    Ok(Json([(D::ABOUT.plural, shown.collect::<Result<_, Problem>>()?)].into()))
+    let mut shown = Vec::new();
+    for stored in state.store.documents::<D::Name>().list().await? {
+        shown.push(read::<D>(stored.value)?.shown(&state).await?);
+    }
+    Ok(Json([(D::ABOUT.plural, shown)].into()))
 }
 
 async fn get<D: ApiDocument>(
@@ -226,7 +233,8 @@ async fn get<D: ApiDocument>(
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let stored = state.store.documents().get(&name).await?.ok_or_else(|| unknown(&name))?;
-    read_answer(&conditions, stored, |stored| Ok(read::<D>(stored)?.shown()))
+    let shown = read::<D>(stored.value)?.shown(&state).await?;
+    read_answer(&conditions, Stored { value: shown, version: stored.version }, Ok)
 }
 
 async fn put<D: ApiDocument>(
@@ -252,7 +260,7 @@ async fn patch<D: ApiDocument>(
 ) -> Result<Response, Problem> {
     let own = name.clone();
     let make = move |stored: Option<Value>| {
-        let mut body = stored.ok_or(ChangeError::Missing)?;
+        let mut body = D::Name::shown(stored.ok_or(ChangeError::Missing)?);
         merge(&mut body, Value::Object(patch.clone()));
         let mut document: D = from_value(body)?;
         check_id("/name", document.name().as_deref(), &own)?;
@@ -271,6 +279,7 @@ async fn edit<D: ApiDocument>(
     let (own, is_trial) = (state.clone(), query.is_trial()?);
     let changed = uncancelled(async move {
         let store = own.store.by(author);
+        let make = |stored| Ok(make(stored)?.received(&own));
         let changed = change((&store, own.releases()), &name, &expected, is_trial, own.now(), make).await;
         changed.map_err(|error| refuse(error, &name))
     });
