@@ -69,29 +69,23 @@ const QUOTED: usize = 5;
 /// By default at most this percentage of the catalogue may vanish at once.
 const MIRROR_LIMIT: u8 = 20;
 
-/// What a feed does to the rows that are stored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// A row replaces the stored one.
-    #[default]
-    Replace,
-    /// A row changes the stored one: what it does not name stays.
-    Merge,
-    /// As `replace`, and articles that the feed lacks are retired.
-    Mirror,
-    /// A row has an `id` only, whose article or customer is deleted. A customer is erased, as `DELETE /customers/{id}` does.
-    Delete,
+named! {
+    "a mode is replace, merge, mirror or delete"
+    /// What a feed does to the rows that are stored.
+    #[derive(Default, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Mode {
+        /// A row replaces the stored one.
+        #[default]
+        Replace = "replace",
+        /// A row changes the stored one: what it does not name stays.
+        Merge = "merge",
+        /// As `replace`, and articles that the feed lacks are retired.
+        Mirror = "mirror",
+        /// A row has an `id` only, whose article or customer is deleted. A customer is erased, as `DELETE /customers/{id}` does.
+        Delete = "delete",
+    }
 }
-
-named!(
-    Mode,
-    "a mode is replace, merge, mirror or delete",
-    Replace = "replace",
-    Merge = "merge",
-    Mirror = "mirror",
-    Delete = "delete",
-);
 
 /// How a feed is read and stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams, ToSchema)]
