@@ -203,32 +203,17 @@ create table imports (
 create table feeds (
     -- As in imports. A feed's row may come and go; its imports stay.
     name text not null,
-    -- With the secrets that its query may have, and the header Authorization, as they must be sent. Nothing shows them again.
-    url text not null,
-    authorization_header text,
-    -- JSON objects: how the feed is read and stored, and when it is fetched (null: on request).
-    options text not null,
-    schedule text,
+    -- JSON as in rules. It has the secrets that the address's query may have, and the header Authorization, as they must be sent. Nothing
+    -- shows them again.
+    body text not null,
     -- As in articles; together they make the version, which callers see, from no secret.
     revision integer not null default 1,
     created_at integer not null,
-    -- How the file that was read last is known again: what its server said of it, its digest, and the time, because a feed is
-    -- read once a day even if it has not changed.
-    etag text,
-    last_modified text,
-    sha256 text,
-    read_at integer,
-    -- The last import, which may be gone from the list.
-    import_id integer,
-    tried_at integer,
-    succeeded_at integer,
-    -- In a row. The second is an alert, which must say why also if the list of imports no longer does.
-    failures integer not null default 0,
-    failure text,
-    -- When the feed is fetched next. It stays in the past while a replica fetches it: if that one is killed, another one starts
-    -- again when the lease has run out.
-    due_at integer,
-    -- The process that fetches it, and until when it need not renew that.
+    -- A JSON object of the last fetches: how the file that was read last is known again, the last import, which may be gone from the
+    -- list, and the failures in a row. The second is an alert, which must say why also if the list of imports no longer does.
+    state text,
+    -- The process that fetches it, and until when it need not renew that. A fetch that ends clears both; if its process is killed, the
+    -- holder stays, and another process starts again when the lease has run out.
     lease_holder text,
     leased_until integer,
     constraint feeds_name_unique primary key (name)

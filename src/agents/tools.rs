@@ -9,11 +9,13 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     catalogue::api as articles,
-    completion::api::{
-        compare,
-        complete::{CompleteBody, complete_outfit},
-        score,
-        similar::{self, to_json},
+    completion::{
+        answers::to_json,
+        api::{
+            compare,
+            complete::{CompleteBody, complete_outfit},
+            score, similar,
+        },
     },
     people::{Scope, gate::Scopes},
     platform::http::{

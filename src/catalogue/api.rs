@@ -8,7 +8,7 @@ use atelier_core::{
 };
 use atelier_engine::packed_article::PackedArticle;
 use atelier_files::{contains_nul, make_canonical};
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::extract::State;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, Visitor},
@@ -24,14 +24,14 @@ use utoipa_axum::routes;
 use super::sql::ArticleFilter;
 use super::{
     changes,
-    resource::{self, Resource, Target},
+    resource::{self, Resource},
 };
 use crate::{
     people::Scope,
     platform::http::{
         AppState, Finding, Kind, Problem,
-        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
-        extract::{ConditionalQuery, Json, MergePatch, Path},
+        extract::{ConditionalQuery, Json},
+        item::{Items, add_schema},
         paging::{self, ArticleQuery, Page},
         resource::check_id,
         routes::Routes,
@@ -47,14 +47,7 @@ use crate::{
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new()
-        .scoped(Scope::Catalogue, routes!(list))
-        .scoped(Scope::Catalogue, routes!(get, put, patch, delete))
-        .also_at(
-            "/articles/{id}",
-            "/articles/bulk",
-            axum::routing::get(get).put(put).patch(patch).delete(delete),
-        )
+    resource::router::<Article>().scoped(Scope::Catalogue, routes!(list))
 }
 
 /// An article in an answer.
@@ -252,24 +245,6 @@ pub(crate) async fn find(
     Page::collect(found, n, |article| article.id.to_string(), ArticleBody::from).await
 }
 
-/// One article
-#[utoipa::path(get, path = "/articles/{id}", operation_id = "getArticle", tag = "articles",
-    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ReadHeaders),
-    responses(
-        (status = 200, description = "The article", body = ArticleBody),
-        (status = 304, description = "The caller has this version"),
-        (status = 404, description = "The catalogue has no such article"),
-        (status = 412, description = "The article has another version"),
-    ),
-)]
-async fn get(
-    state: State<AppState>,
-    id: Path<ArticleId>,
-    conditions: Conditions,
-) -> Result<Response, Problem> {
-    resource::get::<Article>(state, id, conditions).await
-}
-
 /// A stored article, and warnings about it.
 #[derive(Debug)]
 pub(crate) struct ArticleStored {
@@ -348,24 +323,6 @@ struct ArticlePut {
     attributes: Map<String, Value>,
 }
 
-/// Add or replace an article
-///
-/// Attributes that the body leaves out are deleted. `price` is a number of 0 or more, or a text such as `64,55` or
-/// `1.299,00`; `in_stock` is true or false, 0 or 1, or a word such as `yes` or `nein`. Both are stored as a number and a
-/// boolean; other values are refused.
-#[utoipa::path(put, path = "/articles/{id}", operation_id = "putArticle", tag = "articles",
-    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), PutHeaders),
-    request_body = ArticlePut,
-    responses(
-        (status = 200, description = "The article existed; this is the stored one now", body = StoredFields),
-        (status = 201, description = "The article is new", body = StoredFields),
-        (status = 412, description = "The article has another version, or exists already"),
-    ),
-)]
-async fn put(target: Target<ArticleId>, Json(body): Json<Map<String, Value>>) -> Result<Response, Problem> {
-    resource::put::<Article>(target, body).await
-}
-
 /// A change to an article: set attributes, or remove them with null. An object is merged into a stored object.
 #[derive(ToSchema)]
 #[schema(as = ArticlePatch, example = json!({"in_stock": false, "colour": null}))]
@@ -387,48 +344,40 @@ struct ArticleChange {
     attributes: Map<String, Value>,
 }
 
-/// Change an article
-///
-/// A JSON Merge Patch (RFC 7396): attributes that the body leaves out stay, and null removes one.
-#[utoipa::path(patch, path = "/articles/{id}", operation_id = "patchArticle", tag = "articles",
-    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ChangeHeaders),
-    request_body(content(
-        (ArticleChange = "application/merge-patch+json"),
-        (ArticleChange = "application/json"),
-    )),
-    responses(
-        (status = 200, description = "The article as it is stored now", body = StoredFields),
-        (status = 404, description = "The catalogue has no such article"),
-        (status = 412, description = "The article has another version"),
-    ),
-)]
-async fn patch(
-    target: Target<ArticleId>,
-    MergePatch(body): MergePatch<Map<String, Value>>,
-) -> Result<Response, Problem> {
-    resource::patch::<Article>(target, body).await
-}
-
-/// Delete an article
-///
-/// Stored outfits keep the article.
-#[utoipa::path(delete, path = "/articles/{id}", operation_id = "deleteArticle", tag = "articles",
-    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ChangeHeaders),
-    responses(
-        (status = 204, description = "The article is deleted"),
-        (status = 404, description = "The catalogue has no such article"),
-        (status = 412, description = "The article has another version"),
-    ),
-)]
-async fn delete(target: Target<ArticleId>) -> Result<StatusCode, Problem> {
-    resource::delete::<Article>(target).await
-}
-
 impl Resource for Article {
     type Body = ArticleBody;
     type StoredBody = ArticleStored;
     type PutBody = Map<String, Value>;
     type PatchBody = Map<String, Value>;
+
+    fn describe() -> (Items<'static>, Vec<(String, RefOr<openapi::Schema>)>) {
+        let items = Items {
+            plural: "articles",
+            what: "article",
+            one: "an article",
+            key: resource::key("ArticleId", "a-00134"),
+            shown: "Article",
+            put_body: "ArticlePut",
+            patch_body: "ArticlePatch",
+            stored: "ArticleStored",
+            put: "Attributes that the body leaves out are deleted. `price` is a number of 0 or more, or a text such as `64,55` or \
+                  `1.299,00`; `in_stock` is true or false, 0 or 1, or a word such as `yes` or `nein`. Both are stored as a number and a \
+                  boolean; other values are refused.",
+            patch: (
+                "Change an article",
+                "A JSON Merge Patch (RFC 7396): attributes that the body leaves out stay, and null removes one.",
+            ),
+            delete: ("Delete an article", "Stored outfits keep the article."),
+            query: Vec::new(),
+            may_try: false,
+        };
+        let mut schemas = Vec::new();
+        add_schema::<ArticleBody>(&mut schemas);
+        add_schema::<ArticlePut>(&mut schemas);
+        add_schema::<ArticleChange>(&mut schemas);
+        add_schema::<StoredFields>(&mut schemas);
+        (items, schemas)
+    }
 
     fn unknown(id: &ArticleId) -> Problem {
         Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue"))

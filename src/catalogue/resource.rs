@@ -7,18 +7,23 @@ use axum::{
     extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
+    routing,
 };
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use utoipa::openapi::{self, Paths, RefOr};
 
 use crate::{
-    people::gate::Caller,
+    people::{Scope, gate::Caller},
     platform::{
         db::{self, ChangeError, Stored},
         http::{
             AppState, Finding, Problem,
             conditions::{Conditions, differs, etag},
-            extract::{Json, Path, PathParameter},
+            extract::{Json, MergePatch, Path, PathParameter},
+            item::{Items, reference},
             resource::{put_answer, read_answer},
+            routes::Routes,
             uncancelled::uncancelled,
         },
     },
@@ -32,8 +37,10 @@ pub(crate) trait Resource: db::Resource<Id: PathParameter + fmt::Debug> {
     /// The body of an answer to a change, with warnings.
     type StoredBody: Serialize;
     /// The bodies of PUT and PATCH.
-    type PutBody;
-    type PatchBody;
+    type PutBody: DeserializeOwned + Send + 'static;
+    type PatchBody: DeserializeOwned + Send + 'static;
+    /// What the API says of it, with the schemas that it names.
+    fn describe() -> (Items<'static>, Vec<(String, RefOr<openapi::Schema>)>);
 
     /// The problem of an id without a value.
     fn unknown(id: &Self::Id) -> Problem;
@@ -52,10 +59,24 @@ pub(crate) trait Resource: db::Resource<Id: PathParameter + fmt::Debug> {
     fn stored(self, warnings: Vec<Finding>, live: Option<&LiveRelease>) -> Self::StoredBody;
 }
 
-/// What a request that changes a value has beside its body.
-pub(crate) type Target<Id> = (State<AppState>, Caller, Path<Id>, Conditions);
+/// Routes for one value, whose id may also be `bulk`.
+pub(crate) fn router<R: Resource>() -> Routes {
+    let (items, schemas) = R::describe();
+    let [reads, changes]: [Paths; 2] = items.describe();
+    let [path, bulk] = [format!("/{}/{{id}}", items.plural), format!("/{}/bulk", items.plural)];
+    let changing = || routing::put(put::<R>).patch(patch::<R>);
+    let reading = || routing::get(get::<R>).delete(delete::<R>);
+    let routes = Routes::new().scoped(Scope::Catalogue, (schemas, reads, reading()));
+    let routes = routes.scoped(Scope::Catalogue, (Vec::new(), changes, changing()));
+    routes.also_at(&path, &bulk, reading().merge(changing()))
+}
 
-pub(crate) async fn get<R: Resource>(
+/// The part of a path that is a value's id, as its schema has it.
+pub(crate) fn key(schema: &str, example: &'static str) -> (&'static str, &'static str, Value, &'static str) {
+    ("id", "id", reference(schema), example)
+}
+
+async fn get<R: Resource>(
     State(state): State<AppState>,
     Path(id): Path<R::Id>,
     conditions: Conditions,
@@ -64,9 +85,12 @@ pub(crate) async fn get<R: Resource>(
     read_answer(&conditions, stored, |value| Ok(R::Body::from(value)))
 }
 
-pub(crate) async fn put<R: Resource>(
+/// What a request that changes a value has beside its body.
+type Target<Id> = (State<AppState>, Caller, Path<Id>, Conditions);
+
+async fn put<R: Resource>(
     (State(state), Caller(author), Path(id), Conditions(expected)): Target<R::Id>,
-    body: R::PutBody,
+    Json(body): Json<R::PutBody>,
 ) -> Result<Response, Problem> {
     let (value, warnings) = R::read(body, id, &state.schema())?;
     uncancelled(async move {
@@ -79,9 +103,9 @@ pub(crate) async fn put<R: Resource>(
     .await
 }
 
-pub(crate) async fn patch<R: Resource>(
+async fn patch<R: Resource>(
     (State(state), Caller(author), Path(id), Conditions(expected)): Target<R::Id>,
-    body: R::PatchBody,
+    MergePatch(body): MergePatch<R::PatchBody>,
 ) -> Result<Response, Problem> {
     let (patch, warnings) = R::read_patch(body, id, &state.schema())?;
     uncancelled(async move {
@@ -94,7 +118,7 @@ pub(crate) async fn patch<R: Resource>(
     .await
 }
 
-pub(crate) async fn delete<R: Resource>(
+async fn delete<R: Resource>(
     (State(state), Caller(author), Path(id), Conditions(expected)): Target<R::Id>,
 ) -> Result<StatusCode, Problem> {
     uncancelled(async move {

@@ -10,11 +10,15 @@ use axum::{
     http::{HeaderValue, header},
     response::Response,
 };
+use serde::Serialize;
 
 use crate::{
-    platform::http::{
-        AppState, Problem,
-        conditions::{Conditions, Document},
+    platform::{
+        db::Version,
+        http::{
+            AppState, Kind, Problem,
+            conditions::{Conditions, Document},
+        },
     },
     releases::LiveRelease,
 };
@@ -45,15 +49,19 @@ struct Answer {
 const KEPT_MILLIS: i64 = 60_000;
 
 impl Answers {
-    /// Answers with the document that `make` makes, or with a kept one if it is for everybody: then it has a key.
+    /// Answers with the body of a version that `make` makes, or with a kept one if it is for everybody: then it has a key.
     pub(crate) async fn answer(
         &self,
         live: &Arc<LiveRelease>,
         key: Option<String>,
         now: Timestamp,
         conditions: &Conditions,
-        make: impl Future<Output = Result<Document, Problem>>,
+        make: impl Future<Output = Result<(impl Serialize, Version), Problem>>,
     ) -> Result<Response, Problem> {
+        let make = async {
+            let (body, version) = make.await?;
+            Ok::<_, Problem>(Document::of_version("application/json", to_json(&body)?, version))
+        };
         let Some(key) = key else {
             return make.await?.answer("private, no-cache", conditions);
         };
@@ -89,6 +97,10 @@ impl Answers {
         }
         kept.add(key, answer);
     }
+}
+
+pub(crate) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(body).map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
 /// Looks and rules begin and end at their times.

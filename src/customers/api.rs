@@ -1,23 +1,26 @@
 //! `/customers`: the customers and their features.
 
 use atelier_core::domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema};
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{self, RefOr},
+};
 use utoipa_axum::routes;
 
 use super::features;
 use crate::{
     catalogue::{
-        resource::{self, Resource, Target},
+        resource::{self, Resource},
         search,
     },
     people::Scope,
     platform::http::{
         AppState, Finding, Kind, Problem,
-        conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders},
-        extract::{Json, MergePatch, Path, Query},
+        extract::{Json, Query},
+        item::{Items, add_schema},
         paging::{self, Page, SearchQuery},
         resource::check_id,
         routes::Routes,
@@ -27,14 +30,7 @@ use crate::{
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new()
-        .scoped(Scope::Catalogue, routes!(list))
-        .scoped(Scope::Catalogue, routes!(get, put, patch, erase))
-        .also_at(
-            "/customers/{id}",
-            "/customers/bulk",
-            axum::routing::get(get).put(put).patch(patch).delete(erase),
-        )
+    resource::router::<Customer>().scoped(Scope::Catalogue, routes!(list))
 }
 
 /// A customer and their features.
@@ -73,24 +69,6 @@ async fn list(
     Page::collect(found, n, |customer| customer.id.to_string(), CustomerBody::from).await.map(Json)
 }
 
-/// One customer
-#[utoipa::path(get, path = "/customers/{id}", operation_id = "getCustomer", tag = "customers",
-    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), ReadHeaders),
-    responses(
-        (status = 200, description = "The customer", body = CustomerBody),
-        (status = 304, description = "The caller has this version"),
-        (status = 404, description = "There is no such customer"),
-        (status = 412, description = "The customer has another version"),
-    ),
-)]
-async fn get(
-    state: State<AppState>,
-    id: Path<CustomerId>,
-    conditions: Conditions,
-) -> Result<Response, Problem> {
-    resource::get::<Customer>(state, id, conditions).await
-}
-
 /// A customer to store.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -115,22 +93,6 @@ pub(crate) struct CustomerStored {
     warnings: Vec<Finding>,
 }
 
-/// Add or replace a customer
-///
-/// Features that the body leaves out are deleted.
-#[utoipa::path(put, path = "/customers/{id}", operation_id = "putCustomer", tag = "customers",
-    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), PutHeaders),
-    request_body = CustomerPut,
-    responses(
-        (status = 200, description = "The customer existed; this is the stored one now", body = CustomerStored),
-        (status = 201, description = "The customer is new", body = CustomerStored),
-        (status = 412, description = "The customer has another version, or exists already"),
-    ),
-)]
-async fn put(target: Target<CustomerId>, Json(body): Json<CustomerPut>) -> Result<Response, Problem> {
-    resource::put::<Customer>(target, body).await
-}
-
 /// A change to a customer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -145,33 +107,43 @@ pub(crate) struct CustomerChange {
     features: Map<String, Value>,
 }
 
-/// Change a customer
-///
-/// A JSON Merge Patch (RFC 7396): features that the body leaves out stay, and null removes one.
-#[utoipa::path(patch, path = "/customers/{id}", operation_id = "patchCustomer", tag = "customers",
-    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), ChangeHeaders),
-    request_body(content(
-        (CustomerChange = "application/merge-patch+json"),
-        (CustomerChange = "application/json"),
-    )),
-    responses(
-        (status = 200, description = "The customer as they are stored now", body = CustomerStored),
-        (status = 404, description = "There is no such customer"),
-        (status = 412, description = "The customer has another version"),
-    ),
-)]
-async fn patch(
-    target: Target<CustomerId>,
-    MergePatch(body): MergePatch<CustomerChange>,
-) -> Result<Response, Problem> {
-    resource::patch::<Customer>(target, body).await
-}
-
 impl Resource for Customer {
     type Body = CustomerBody;
     type StoredBody = CustomerStored;
     type PutBody = CustomerPut;
     type PatchBody = CustomerChange;
+
+    fn describe() -> (Items<'static>, Vec<(String, RefOr<openapi::Schema>)>) {
+        let items = Items {
+            plural: "customers",
+            what: "customer",
+            one: "a customer",
+            key: resource::key("CustomerId", "c-000010"),
+            shown: "Customer",
+            put_body: "CustomerPut",
+            patch_body: "CustomerPatch",
+            stored: "CustomerStored",
+            put: "Features that the body leaves out are deleted.",
+            patch: (
+                "Change a customer",
+                "A JSON Merge Patch (RFC 7396): features that the body leaves out stay, and null removes one.",
+            ),
+            delete: (
+                "Erase a customer",
+                "Deletes the profile, the outfits, the notes, the events and the purchases permanently, removes the customer from feedback, \
+                 and blanks the audit log's entries about them. With `SQLite` the id is soon in no file of the database either. Later \
+                 feedback that names the customer is refused; a later PUT or import adds them again.",
+            ),
+            query: Vec::new(),
+            may_try: false,
+        };
+        let mut schemas = Vec::new();
+        add_schema::<CustomerBody>(&mut schemas);
+        add_schema::<CustomerPut>(&mut schemas);
+        add_schema::<CustomerChange>(&mut schemas);
+        add_schema::<CustomerStored>(&mut schemas);
+        (items, schemas)
+    }
 
     fn unknown(id: &CustomerId) -> Problem {
         Problem::new(Kind::NotFound, format!("there is no customer {id:?}"))
@@ -207,21 +179,4 @@ impl Resource for Customer {
     fn stored(self, warnings: Vec<Finding>, _: Option<&LiveRelease>) -> CustomerStored {
         CustomerStored { customer: self.into(), warnings }
     }
-}
-
-/// Erase a customer
-///
-/// Deletes the profile, the outfits, the notes, the events and the purchases permanently, removes the customer from feedback, and blanks the audit log's entries
-/// about them. With `SQLite` the id is soon in no file of the database either. Later feedback that names the customer is
-/// refused; a later PUT or import adds them again.
-#[utoipa::path(delete, path = "/customers/{id}", operation_id = "eraseCustomer", tag = "customers",
-    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), ChangeHeaders),
-    responses(
-        (status = 204, description = "The customer is erased"),
-        (status = 404, description = "There is no such customer"),
-        (status = 412, description = "The customer has another version"),
-    ),
-)]
-async fn erase(target: Target<CustomerId>) -> Result<StatusCode, Problem> {
-    resource::delete::<Customer>(target).await
 }

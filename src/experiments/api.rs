@@ -65,12 +65,12 @@ impl ApiDocument for Experiment {
     type Query = NoQuery;
     type Answer = Self;
 
-    async fn answer(_state: &AppState, changed: Changed<Self>, _query: NoQuery) -> Result<Self, Problem> {
-        Ok(changed.document.shown())
+    async fn answer(state: &AppState, changed: Changed<Self>, _query: NoQuery) -> Result<Self, Problem> {
+        changed.document.shown(state).await
     }
 
-    fn shown(self) -> Self {
-        Self { parts: Vec::new(), ..self }
+    async fn shown(self, _state: &AppState) -> Result<Self, Problem> {
+        Ok(Self { parts: Vec::new(), ..self })
     }
 }
 
@@ -124,7 +124,6 @@ struct DecisionBody {
     params(ExperimentPath),
     responses(
         (status = 200, description = "The figures", body = FiguresBody),
-        (status = 404, description = "There is no such experiment"),
     ),
 )]
 async fn figures(
@@ -189,7 +188,6 @@ struct FormatQuery {
             (String = "text/csv", example = "customer,arm,completions,shown,accepted,bought,returned,kept,revenue\n17,new,2,8,1,1,0,0,129.9\n"),
             (BytesSchema = "application/vnd.apache.parquet"),
         )),
-        (status = 404, description = "There is no such experiment"),
     ),
 )]
 async fn customers(

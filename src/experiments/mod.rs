@@ -55,53 +55,37 @@ const NOTE_CHARS: usize = 2000;
 /// A split that is less likely than this is no chance.
 const BROKEN_SPLIT: f64 = 0.001;
 
-/// The state of an experiment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = ExperimentState)]
-pub enum State {
-    #[default]
-    Draft,
-    /// Its share of the known customers are split between the arms.
-    Running,
-    /// It ended, and its figures stay.
-    Stopped,
-    /// The winner's method and rules became those of all customers.
-    Shipped,
+named! {
+    "a state is draft, running, stopped or shipped"
+    /// The state of an experiment.
+    #[derive(Default, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    #[schema(as = ExperimentState)]
+    pub enum State {
+        #[default]
+        Draft = "draft",
+        /// Its share of the known customers are split between the arms.
+        Running = "running",
+        /// It ended, and its figures stay.
+        Stopped = "stopped",
+        /// The winner's method and rules became those of all customers.
+        Shipped = "shipped",
+    }
 }
 
-named!(
-    State,
-    "a state is draft, running, stopped or shipped",
-    Draft = "draft",
-    Running = "running",
-    Stopped = "stopped",
-    Shipped = "shipped"
-);
-
-/// What arms are compared by, for each completion that was shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = ExperimentMetric)]
-pub enum Metric {
-    #[default]
-    Accepted,
-    Bought,
-    Kept,
-    Revenue,
-}
-
-named!(
-    Metric,
-    "a metric is accepted, bought, kept or revenue",
-    Accepted = "accepted",
-    Bought = "bought",
-    Kept = "kept",
-    Revenue = "revenue"
-);
-
-impl Metric {
-    pub const ALL: [Self; 4] = [Self::Accepted, Self::Bought, Self::Kept, Self::Revenue];
+named! {
+    "a metric is accepted, bought, kept or revenue"
+    /// What arms are compared by, for each completion that was shown.
+    #[derive(Default, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    #[schema(as = ExperimentMetric)]
+    pub enum Metric {
+        #[default]
+        Accepted = "accepted",
+        Bought = "bought",
+        Kept = "kept",
+        Revenue = "revenue",
+    }
 }
 
 /// Customers who are split between methods, sets of rules or releases.

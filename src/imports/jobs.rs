@@ -19,6 +19,7 @@ use std::{
 };
 
 use atelier_core::{
+    domain::FeedName,
     named,
     util::{clock::Clock, text::abbreviate},
 };
@@ -68,51 +69,23 @@ const QUOTED: usize = 5;
 /// By default at most this percentage of the catalogue may vanish at once.
 const MIRROR_LIMIT: u8 = 20;
 
-/// The caller's name for a feed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct FeedName(String);
-
-impl FeedName {
-    /// # Errors
-    /// Why the text is no name.
-    pub fn new(text: &str) -> Result<Self, String> {
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if (1..=64).contains(&text.len()) && text.bytes().all(fits) && !text.starts_with('-') {
-            return Ok(Self(text.to_owned()));
-        }
-        let rule =
-            "a feed's name has 1 to 64 lower-case letters, digits and hyphens, and begins with no hyphen";
-        Err(format!("{rule}, found {text:?}"))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
+named! {
+    "a mode is replace, merge, mirror or delete"
+    /// What a feed does to the rows that are stored.
+    #[derive(Default, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Mode {
+        /// A row replaces the stored one.
+        #[default]
+        Replace = "replace",
+        /// A row changes the stored one: what it does not name stays.
+        Merge = "merge",
+        /// As `replace`, and articles that the feed lacks are retired.
+        Mirror = "mirror",
+        /// A row has an `id` only, whose article or customer is deleted. A customer is erased, as `DELETE /customers/{id}` does.
+        Delete = "delete",
     }
 }
-
-/// What a feed does to the rows that are stored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// A row replaces the stored one.
-    #[default]
-    Replace,
-    /// A row changes the stored one: what it does not name stays.
-    Merge,
-    /// As `replace`, and articles that the feed lacks are retired.
-    Mirror,
-    /// A row has an `id` only, whose article or customer is deleted. A customer is erased, as `DELETE /customers/{id}` does.
-    Delete,
-}
-
-named!(
-    Mode,
-    "a mode is replace, merge, mirror or delete",
-    Replace = "replace",
-    Merge = "merge",
-    Mirror = "mirror",
-    Delete = "delete",
-);
 
 /// How a feed is read and stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams, ToSchema)]
@@ -330,7 +303,6 @@ struct Job {
     id: ImportId,
     author: Author,
     table: FeedTable,
-    feed: FeedName,
     options: Options,
     /// Bytes of the file, if it is there.
     length: u64,
@@ -375,7 +347,7 @@ impl Jobs {
     ) -> Result<ImportId, StartError> {
         let read = options.read(&self.0.not_worn, Some(self.0.rows)).map_err(StartError::Options)?;
         let length = file.metadata().map_or(0, |metadata| metadata.len());
-        let opened = tokio::task::block_in_place(|| self.open(feed, options.table, &read, file));
+        let opened = tokio::task::block_in_place(|| self.open(options.table, &read, file));
         let source = Source::Opened(opened.map_err(StartError::File)?);
         self.spawn(author, feed, options, read, (length, source)).await.map(|(id, _)| id)
     }
@@ -392,13 +364,7 @@ impl Jobs {
         self.spawn(author, feed, options, read, (0, Source::Fetched(Box::pin(file)))).await
     }
 
-    fn open(
-        &self,
-        feed: &FeedName,
-        table: FeedTable,
-        options: &Options,
-        file: File,
-    ) -> Result<Opened, String> {
+    fn open(&self, table: FeedTable, options: &Options, file: File) -> Result<Opened, String> {
         match file.metadata() {
             Err(error) => return Err(format!("the feed cannot be read: {error}")),
             Ok(metadata) if metadata.len() == 0 => {
@@ -407,7 +373,8 @@ impl Jobs {
             Ok(_) => {}
         }
         let (schema, now) = (self.0.releases.schema(), self.0.clock.now().into());
-        Opened::table(table, file, Path::new(&feed.0), &schema, options, now)
+        // A feed's name is no file's, so it does not say the format.
+        Opened::table(table, file, Path::new("the feed"), &schema, options, now)
             .map_err(|error| describe(&error))
     }
 
@@ -426,10 +393,9 @@ impl Jobs {
         }
         let kept = serde_json::to_value(options).expect("options are plain JSON; this is a bug");
         let (imports, now) = (self.0.store.by(author), self.0.clock.now().into());
-        let id = imports.imports().add(&feed.0, options.table.as_str(), &kept, length, now).await?;
+        let id = imports.imports().add(feed.as_str(), options.table.as_str(), &kept, length, now).await?;
         let ((stop, stopped), (ended, told)) = (watch::channel(None), oneshot::channel());
-        let feed = feed.clone();
-        let job = Job { id, author, table: options.table, feed, options: read, length, stop: stopped };
+        let job = Job { id, author, table: options.table, options: read, length, stop: stopped };
         let mut running = self.lock();
         if running.is_stopping {
             return Err(StartError::Stopping);
@@ -540,7 +506,7 @@ impl Jobs {
                 file = file => file.and_then(|file| {
                     // What a server sends may be no feed, and nobody's business.
                     let open = |file| {
-                        let opened = self.open(&job.feed, job.table, &job.options, file);
+                        let opened = self.open(job.table, &job.options, file);
                         opened.map_err(|reason| format!("what the server sent is no such file: {}", without_values(&reason)))
                     };
                     file.map(|file| tokio::task::block_in_place(|| open(file))).transpose()

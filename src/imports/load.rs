@@ -66,23 +66,18 @@ pub(super) fn describe_bad(Report { good, bad, .. }: &Report, rows: &str, skip: 
     format!("{bad} of {all} {rows} are bad; fix them{instead}")
 }
 
-/// The table that a file's rows belong to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FeedTable {
-    #[default]
-    Articles,
-    Customers,
-    Outfits,
+named! {
+    "a table is articles, customers or outfits"
+    /// The table that a file's rows belong to.
+    #[derive(Default, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum FeedTable {
+        #[default]
+        Articles = "articles",
+        Customers = "customers",
+        Outfits = "outfits",
+    }
 }
-
-named!(
-    FeedTable,
-    "a table is articles, customers or outfits",
-    Articles = "articles",
-    Customers = "customers",
-    Outfits = "outfits",
-);
 
 /// How files are imported.
 #[derive(Debug, Clone, Default)]

@@ -11,7 +11,7 @@ pub(crate) mod page;
 mod sql;
 
 pub use self::sql::{
-    feeds::{Feed, FeedSeen, FeedSource, Feeds},
+    feeds::{Feed, FeedSeen, FeedState, Feeds},
     import::{Import, Outcome},
     imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
 };

@@ -294,7 +294,6 @@ impl PathParameter for OutfitId {
     params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
     responses(
         (status = 200, description = "The outfit", body = OutfitBody),
-        (status = 404, description = "There is no such outfit"),
     ),
 )]
 async fn get(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<Json<OutfitBody>, Problem> {
@@ -333,7 +332,6 @@ struct OutfitChange {
     )),
     responses(
         (status = 200, description = "The outfit as it is now", body = OutfitBody),
-        (status = 404, description = "There is no such outfit"),
         (status = 409, description = "The outfit was imported, the customer has it already, or somebody changed it meanwhile"),
     ),
 )]
@@ -365,7 +363,6 @@ async fn patch(
     params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
     responses(
         (status = 204, description = "The outfit is deleted"),
-        (status = 404, description = "There is no such outfit"),
     ),
 )]
 async fn delete(
@@ -403,7 +400,6 @@ struct OutfitsQuery {
     params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), OutfitsQuery),
     responses(
         (status = 200, description = "A page of outfits", body = Page<OutfitBody>),
-        (status = 404, description = "There is no such customer"),
     ),
 )]
 async fn list_of(

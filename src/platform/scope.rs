@@ -2,29 +2,22 @@
 
 use atelier_core::named;
 
-/// What a key may do. Scopes are independent: none includes another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    Complete,
-    Catalogue,
-    Feedback,
-    Events,
-    Rules,
-    Admin,
-    Metrics,
+named! {
+    "a scope is complete, catalogue, feedback, events, rules, admin or metrics"
+    /// What a key may do. Scopes are independent: none includes another.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Scope {
+        Complete = "complete",
+        Catalogue = "catalogue",
+        Feedback = "feedback",
+        Events = "events",
+        Rules = "rules",
+        Admin = "admin",
+        Metrics = "metrics",
+    }
 }
 
 impl Scope {
-    pub const ALL: [Self; 7] = [
-        Self::Complete,
-        Self::Catalogue,
-        Self::Feedback,
-        Self::Events,
-        Self::Rules,
-        Self::Admin,
-        Self::Metrics,
-    ];
-
     /// A description of what the scope allows.
     pub fn opens(self) -> &'static str {
         match self {
@@ -38,15 +31,3 @@ impl Scope {
         }
     }
 }
-
-named!(
-    Scope,
-    "a scope is complete, catalogue, feedback, events, rules, admin or metrics",
-    Complete = "complete",
-    Catalogue = "catalogue",
-    Feedback = "feedback",
-    Events = "events",
-    Rules = "rules",
-    Admin = "admin",
-    Metrics = "metrics",
-);

@@ -103,7 +103,6 @@ impl From<AuditEntry> for AuditBody {
     params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010")),
     responses(
         (status = 200, description = "All data about the customer", body = PersonalData),
-        (status = 404, description = "There is no such customer"),
     ),
 )]
 async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<Response, Problem> {

@@ -1,4 +1,4 @@
-//! The shop's rules, looks and experiments as documents: each change is checked, stored with its entry in the audit log, and applies
+//! The shop's rules, looks, experiments and stored feeds as documents: each change is checked, stored with its entry in the audit log, and applies
 //! from the next request.
 
 use std::borrow::Borrow;
@@ -21,7 +21,7 @@ use crate::{
     releases::{LiveRelease, Releases},
 };
 
-/// A rule, a look or an experiment.
+/// A rule, a look, an experiment or a stored feed.
 pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     type Name: DocumentName;
     /// What a change needs, and what takes too long for its transaction.

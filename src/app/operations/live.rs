@@ -81,8 +81,9 @@ pub(super) async fn page(
 
 fn failing(state: &AppState) -> Vec<(String, u32, String)> {
     let feeds = state.feeds().listed();
-    let failing = feeds.iter().filter(|feed| feed.failures >= ALERT);
-    failing.map(|feed| (feed.name.clone(), feed.failures, feed.failure.clone().unwrap_or_default())).collect()
+    let states = feeds.iter().map(|feed| (feed.name.to_string(), feed.state.clone()));
+    let failing = states.filter(|(_, state)| state.failures >= ALERT);
+    failing.map(|(name, state)| (name, state.failures, state.failure.unwrap_or_default())).collect()
 }
 
 fn time_of_day(now: SystemTime) -> String {

@@ -11,6 +11,7 @@ use crate::{
     catalogue::api::ArticleBody,
     completion::{
         MovedBy, Warning,
+        answers::to_json,
         similar::{self, Similar, Wanted},
     },
     people::{Scope, gate::Reader, visitors::query_customer},
@@ -18,7 +19,7 @@ use crate::{
         db::Version,
         http::{
             AppState, Kind, Problem,
-            conditions::{Conditions, Document, ReadHeaders},
+            conditions::{Conditions, ReadHeaders},
             extract::{Path, Query},
             fault, paging,
             routes::Routes,
@@ -83,8 +84,6 @@ const MOST_OF_A_PAGE: usize = 24;
     responses(
         (status = 200, description = "The most similar articles", body = SimilarBody,
             headers(("etag" = String, description = "The version of the answer without its completion id"))),
-        (status = 304, description = "The caller has this version"),
-        (status = 404, description = "The catalogue has no such article"),
     ),
 )]
 async fn similar(
@@ -97,7 +96,7 @@ async fn similar(
     let (route, shown, wanted) = question(&state, &reader, &id, query).await?;
     let is_for_all = route.customer.is_none() && is_known(&route.live, wanted.store.as_deref());
     let key = is_for_all.then(|| format!("similar {} {wanted:?}", shown.is_public()));
-    let make = answer(&state, &route, wanted, &shown);
+    let make = find(&state, &route, wanted, &shown);
     state.answers().answer(&route.live, key, state.now(), &conditions, make).await
 }
 
@@ -125,11 +124,6 @@ pub(crate) async fn find_fresh(
 ) -> Result<SimilarBody, Problem> {
     let (route, shown, wanted) = question(state, &Reader::Program, id, query).await?;
     find(state, &route, wanted, &shown).await.map(|(body, _)| body)
-}
-
-async fn answer(state: &AppState, route: &Route, wanted: Wanted, shown: &Shown) -> Result<Document, Problem> {
-    let (body, version) = find(state, route, wanted, shown).await?;
-    Ok(Document::of_version("application/json", to_json(&body)?, version))
 }
 
 async fn find(
@@ -166,8 +160,4 @@ pub(crate) fn find_article(live: &LiveRelease, id: &ArticleId) -> Result<u32, Pr
 /// Whether an article's stock names the store.
 pub(crate) fn is_known(live: &LiveRelease, store: Option<&str>) -> bool {
     store.is_none_or(|store| live.catalogue.sets().supply().has_store(store))
-}
-
-pub(crate) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
-    serde_json::to_vec(body).map_err(|error| Problem::inside(Kind::Internal, error))
 }

@@ -1,5 +1,6 @@
 //! `/feeds`: files of a table, which are imported in the background.
 
+use atelier_core::domain::FeedName;
 use axum::{
     extract::{FromRequestParts, Request, State},
     http::{StatusCode, header, request::Parts},
@@ -11,13 +12,13 @@ use super::imports::find;
 use crate::{
     imports::{
         ImportRecord,
-        jobs::{FeedName, FeedOptions, StartError},
+        jobs::{FeedOptions, StartError},
     },
     people::{Scope, gate::Caller},
     platform::fault::{Fault, ServiceError},
     platform::http::{
         AppState, Kind, Problem,
-        extract::{Incoming, Json, Path, PathParameter, check_media_type, parse_query, split},
+        extract::{Incoming, Json, Path, check_media_type, parse_query, split},
         fault::query_problem,
         routes::Routes,
         schema::BytesSchema,
@@ -29,12 +30,6 @@ pub(crate) fn router() -> Routes {
     Routes::new().streaming(Scope::Catalogue, routes!(send))
 }
 
-impl PathParameter for FeedName {
-    fn parse(text: &str) -> Result<Self, String> {
-        Self::new(text)
-    }
-}
-
 /// Send a feed
 ///
 /// The body is a file as `atelier import` takes it, and may be compressed: JSON Lines, CSV, Parquet, a feed of Google Merchant
@@ -43,8 +38,7 @@ impl PathParameter for FeedName {
 /// `/imports/{id}` until its state is neither `waiting` nor `running`.
 #[utoipa::path(post, path = "/feeds/{name}", operation_id = "sendFeed", tag = "imports",
     params(
-        ("name" = String, Path, description = "Your name for the feed", example = "shop",
-            pattern = "^[a-z0-9][a-z0-9-]{0,63}$"),
+        ("name" = String, Path, description = "Your name for the feed", example = "shop", min_length = 1, max_length = 128),
         FeedOptions,
     ),
     request_body(content = BytesSchema, content_type = "application/octet-stream", example =

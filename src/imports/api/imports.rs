@@ -60,7 +60,6 @@ async fn list(State(state): State<AppState>) -> Result<Json<ImportsBody>, Proble
     params(("id" = i64, Path, description = "The import's id", example = 1)),
     responses(
         (status = 200, description = "The import", body = ImportRecord),
-        (status = 404, description = "There is no such import"),
     ),
 )]
 async fn get(State(state): State<AppState>, Path(id): Path<ImportId>) -> Result<Json<ImportRecord>, Problem> {
@@ -74,7 +73,6 @@ async fn get(State(state): State<AppState>, Path(id): Path<ImportId>) -> Result<
     params(("id" = i64, Path, description = "The import's id", example = 1)),
     responses(
         (status = 202, description = "The import stops", body = ImportRecord),
-        (status = 404, description = "There is no such import"),
         (status = 409, description = "The import has ended"),
     ),
 )]

@@ -21,16 +21,16 @@ impl Collector for FeedCollector {
         let mut failures = encoder.encode_descriptor("feed_failures", help, None, MetricType::Gauge)?;
         for feed in feeds.iter() {
             let labels = [("feed", feed.name.as_str())];
-            ConstGauge::new(i64::from(feed.failures)).encode(failures.encode_family(&labels)?)?;
+            ConstGauge::new(i64::from(feed.state.failures)).encode(failures.encode_family(&labels)?)?;
         }
         let help = "Time of the last successful fetch, in seconds since 1970";
         let unit = Some(&Unit::Seconds);
         let mut ended =
             encoder.encode_descriptor("feed_last_success_timestamp", help, unit, MetricType::Gauge)?;
         for feed in feeds.iter() {
-            let Some(at) = feed.succeeded_at else { continue };
+            let Some(at) = feed.state.succeeded_at else { continue };
             let labels = [("feed", feed.name.as_str())];
-            ConstGauge::new(at.millis() / 1000).encode(ended.encode_family(&labels)?)?;
+            ConstGauge::new(at / 1000).encode(ended.encode_family(&labels)?)?;
         }
         Ok(())
     }

@@ -1,24 +1,23 @@
 //! `/operations/feeds`: the stored sources of feeds.
 
 use askama::Template;
-use atelier_core::domain::Timestamp;
+use atelier_core::domain::{FeedName, Timestamp};
 use axum::{
     extract::State,
     http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
-use serde_json::from_str;
 
 use crate::{
     imports::{
-        feeds::{ALERT, Authorization, PutError, Schedule, Wanted, stored_address},
-        jobs::{FeedName, FeedOptions, FeedTable, Mode, StartError},
+        feeds::{ALERT, FeedSource, Schedule},
+        jobs::{FeedOptions, FeedTable, Mode, StartError},
         sql::feeds::Feed,
     },
     people::page::visitor::{Admin, Analyst, Visitor},
     platform::{
-        db::{ChangeError, Expected, Stored},
+        db::Version,
         http::{AppState, Kind, Problem, extract::Path, uncancelled::uncancelled},
         page::{
             figures,
@@ -27,6 +26,7 @@ use crate::{
             shell::{Page, Shell},
         },
     },
+    steering::{api::documents::ApiDocument, page::documents},
 };
 
 const FORMATS: [&str; 6] = ["google-xml", "google-tsv", "shopify-csv", "csv", "jsonl", "parquet"];
@@ -60,28 +60,25 @@ struct FeedView {
 }
 
 impl FeedView {
-    fn new(feed: &Feed, now: Timestamp) -> Self {
+    fn new(feed: Feed, now: Timestamp) -> Self {
+        let moment = |at: Option<i64>| at.map(|at| figures::moment(Timestamp::from_millis(at)));
         Self {
-            name: feed.name.clone(),
-            url: shown(feed),
-            schedule: in_words(feed.source.schedule.as_deref()),
+            name: feed.name.to_string(),
+            schedule: in_words(feed.source.schedule.as_ref()),
             is_fetching: feed.is_leased(now),
-            due: feed.due_at.map(figures::moment),
-            tried: feed.tried_at.map(figures::moment),
-            succeeded: feed.succeeded_at.map(figures::moment),
-            failure: feed.failure.clone(),
-            alert: (feed.failures >= ALERT).then_some(feed.failures),
+            due: feed.due_at().map(figures::moment),
+            tried: moment(feed.state.tried_at),
+            succeeded: moment(feed.state.succeeded_at),
+            alert: Some(feed.state.failures).filter(|failures| *failures >= ALERT),
+            failure: feed.state.failure,
+            url: feed.source.without_secrets().url,
         }
     }
 }
 
-fn shown(feed: &Feed) -> String {
-    stored_address(&feed.source).map(|address| address.to_string()).unwrap_or_default()
-}
-
-fn in_words(schedule: Option<&str>) -> String {
-    let schedule: Schedule = schedule.and_then(|text| from_str(text).ok()).unwrap_or_default();
-    schedule.every.unwrap_or_else(|| schedule.at.join(", "))
+fn in_words(schedule: Option<&Schedule>) -> String {
+    let Schedule { every, at } = schedule.cloned().unwrap_or_default();
+    every.unwrap_or_else(|| at.join(", "))
 }
 
 /// A source as the form has it. Empty fields are those that were not filled in.
@@ -106,13 +103,13 @@ pub(crate) struct FeedForm {
 }
 
 impl FeedForm {
-    fn new(Stored { value: feed, version }: &Stored<Feed>) -> Self {
-        let options: FeedOptions = from_str(&feed.source.options).unwrap_or_default();
+    fn new(name: &FeedName, source: FeedSource, version: &Version) -> Self {
+        let FeedSource { url, schedule, options, .. } = source.without_secrets();
         Self {
-            name: feed.name.clone(),
+            name: name.to_string(),
             version: version.to_string(),
-            url: shown(feed),
-            schedule: in_words(feed.source.schedule.as_deref()),
+            url,
+            schedule: in_words(schedule.as_ref()),
             table: options.table,
             mode: options.mode,
             format: options.format.unwrap_or_default(),
@@ -125,7 +122,7 @@ impl FeedForm {
         }
     }
 
-    fn wanted(&self) -> Wanted {
+    fn source(&self) -> FeedSource {
         let filled = |text: &str| Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
         let words = |text: &str| text.split([',', ' ']).filter_map(filled).collect();
         let schedule = filled(&self.schedule).map(|text| {
@@ -135,11 +132,6 @@ impl FeedForm {
                 Schedule { every: Some(text), at: Vec::new() }
             }
         });
-        let authorization = match filled(&self.authorization) {
-            Some(value) => Authorization::Set(value),
-            None if self.no_credentials => Authorization::Remove,
-            None => Authorization::Keep,
-        };
         let options = FeedOptions {
             table: self.table,
             mode: self.mode,
@@ -151,7 +143,14 @@ impl FeedForm {
             dry_run: false,
             mirror_limit: self.mirror_limit,
         };
-        Wanted { url: self.url.trim().to_owned(), authorization, options, schedule }
+        FeedSource {
+            url: self.url.trim().to_owned(),
+            authorization: filled(&self.authorization),
+            has_credentials: Some(!self.no_credentials),
+            schedule,
+            options,
+            ..FeedSource::default()
+        }
     }
 
     /// Without what may be secret.
@@ -175,8 +174,8 @@ pub(crate) async fn edit(
     State(state): State<AppState>,
     Path(name): Path<FeedName>,
 ) -> Result<Html<String>, Problem> {
-    let stored = state.store.feeds().get(name.as_str()).await?.ok_or_else(|| unknown(&name))?;
-    render(&state, &visitor, FeedForm::new(&stored), Vec::new()).await
+    let (source, version) = documents::find(&state, &name).await?;
+    render(&state, &visitor, FeedForm::new(&name, source, &version), Vec::new()).await
 }
 
 async fn render(
@@ -186,12 +185,12 @@ async fn render(
     wrong: Vec<String>,
 ) -> Result<Html<String>, Problem> {
     let (feeds, now) = (state.store.feeds().list().await?, state.now());
-    let edited = feeds.iter().find(|feed| !typed.version.is_empty() && feed.value.name == typed.name);
+    let edited = feeds.iter().find(|feed| !typed.version.is_empty() && feed.name.as_str() == typed.name);
     let page = FeedsPage {
         shell: visitor.shell(Page::Operations),
         tab: Tab::Feeds,
-        has_credentials: edited.is_some_and(|feed| feed.value.source.authorization.is_some()),
-        feeds: feeds.iter().map(|feed| FeedView::new(&feed.value, now)).collect(),
+        has_credentials: edited.is_some_and(|feed| feed.source.authorization.is_some()),
+        feeds: feeds.into_iter().map(|feed| FeedView::new(feed, now)).collect(),
         formats: FORMATS,
         typed,
         wrong,
@@ -205,23 +204,17 @@ pub(crate) async fn store(
     State(state): State<AppState>,
     Form(typed): Form<FeedForm>,
 ) -> Result<Response, Problem> {
-    let name = FeedName::new(typed.name.trim());
-    let (wanted, expected, author) = (typed.wanted(), form::expected(&typed.version), visitor.author());
-    let stored = match name {
-        Err(reason) => Err(vec![reason]),
+    let stored = match typed.name.parse::<FeedName>() {
+        Err(error) => Err(vec![form::line("name", &error.to_string())]),
         Ok(name) => {
-            let feeds = state.feeds().clone();
-            let put = uncancelled(async move { feeds.put(author, &name, wanted, &expected).await });
-            match put.await {
-                Ok(_) => Ok(()),
-                Err(PutError::Faults(faults)) => Err(form::lines(&faults)),
-                Err(PutError::Change(ChangeError::Store(error))) => return Err(error.into()),
-                Err(PutError::Change(_)) => Err(form::lines(&[form::meanwhile("feed")])),
-            }
+            let source = typed.source().received(&state);
+            let (expected, make) = (form::expected(&typed.version), move |_| Ok(source.clone()));
+            let saved = documents::save((&state, &visitor), &name, &expected, false, make).await?;
+            saved.map_err(|faults| form::lines(&faults))
         }
     };
     match stored {
-        Ok(()) => Ok(Redirect::to(LIST).into_response()),
+        Ok(_) => Ok(Redirect::to(LIST).into_response()),
         Err(wrong) => {
             let page = render(&state, &visitor, typed.without_secrets(), wrong).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
@@ -241,7 +234,7 @@ pub(crate) async fn fetch(
     let author = visitor.author();
     let begun = uncancelled(async move {
         let begun = state.feeds().fetch_now(author, &name).await;
-        begun.map(|begun| begun.ok_or_else(|| unknown(&name)))
+        begun.map(|begun| begun.ok_or_else(|| form::gone("feed", name.as_str())))
     });
     match begun.await {
         Ok(begun) => begun.map(|_| Redirect::to(LIST)),
@@ -250,23 +243,17 @@ pub(crate) async fn fetch(
     }
 }
 
+#[derive(Deserialize)]
+pub(crate) struct Deleted {
+    version: String,
+}
+
 pub(crate) async fn delete(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     Path(name): Path<FeedName>,
-    Form(Nothing {}): Form<Nothing>,
+    Form(Deleted { version }): Form<Deleted>,
 ) -> Result<Redirect, Problem> {
-    let author = visitor.author();
-    let deleted = uncancelled(async move {
-        let store = state.store.by(author);
-        store.feeds().delete(name.as_str(), &Expected::default(), state.now()).await
-    });
-    match deleted.await {
-        Err(ChangeError::Store(error)) => Err(error.into()),
-        _ => Ok(Redirect::to(LIST)),
-    }
-}
-
-fn unknown(name: &FeedName) -> Problem {
-    form::gone("feed", name.as_str())
+    documents::delete::<FeedSource>((&state, &visitor), &name, &version).await?;
+    Ok(Redirect::to(LIST))
 }

@@ -82,32 +82,22 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// What an import does, or how it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImportState {
-    /// Another import runs.
-    Waiting,
-    Running,
-    Done,
-    /// The feed is the one that was read before, so nothing was read.
-    Unchanged,
-    Failed,
-    Cancelled,
-    /// Its process ended.
-    Interrupted,
+named! {
+    "an import is waiting, running, done, unchanged, failed, cancelled or interrupted"
+    /// What an import does, or how it ended.
+    pub enum ImportState {
+        /// Another import runs.
+        Waiting = "waiting",
+        Running = "running",
+        Done = "done",
+        /// The feed is the one that was read before, so nothing was read.
+        Unchanged = "unchanged",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        /// Its process ended.
+        Interrupted = "interrupted",
+    }
 }
-
-named!(
-    ImportState,
-    "an import is waiting, running, done, unchanged, failed, cancelled or interrupted",
-    Waiting = "waiting",
-    Running = "running",
-    Done = "done",
-    Unchanged = "unchanged",
-    Failed = "failed",
-    Cancelled = "cancelled",
-    Interrupted = "interrupted",
-);
 
 impl Store {
     pub fn imports(&self) -> Imports<'_> {

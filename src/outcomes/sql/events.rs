@@ -58,22 +58,18 @@ pub struct Event {
     pub suggestion: Option<(FeedbackEvent, SuggestedArticle)>,
 }
 
-/// How an event belongs to a suggestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Attribution {
-    /// It, or its purchase, named the ticket.
-    Ticket,
-    /// The suggestion was shown shortly before.
-    Window,
+named! {
+    "an event belongs to a suggestion by ticket or window"
+    /// How an event belongs to a suggestion.
+    #[derive(PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Attribution {
+        /// It, or its purchase, named the ticket.
+        Ticket = "ticket",
+        /// The suggestion was shown shortly before.
+        Window = "window",
+    }
 }
-
-named!(
-    Attribution,
-    "an event belongs to a suggestion by ticket or window",
-    Ticket = "ticket",
-    Window = "window"
-);
 
 /// The result of recording an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

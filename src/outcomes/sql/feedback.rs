@@ -76,14 +76,17 @@ pub struct FeedbackEvent {
     pub reason: Option<RefusalReason>,
 }
 
-/// Why a suggestion was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RefusalReason {
-    TooDear,
-    HasOne,
-    Colour,
-    Style,
+named! {
+    "a refusal's reason is too-dear, has-one, colour or style"
+    /// Why a suggestion was refused.
+    #[derive(Hash, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum RefusalReason {
+        TooDear = "too-dear",
+        HasOne = "has-one",
+        Colour = "colour",
+        Style = "style",
+    }
 }
 
 /// Whether an event changed the counts.
@@ -474,8 +477,6 @@ impl FromRow<'_, AnyRow> for FeedbackEvent {
 }
 
 impl RefusalReason {
-    pub const ALL: [Self; 4] = [Self::TooDear, Self::HasOne, Self::Colour, Self::Style];
-
     /// For a stylist.
     pub fn in_words(self) -> &'static str {
         match self {
@@ -486,12 +487,3 @@ impl RefusalReason {
         }
     }
 }
-
-named!(
-    RefusalReason,
-    "a refusal's reason is too-dear, has-one, colour or style",
-    TooDear = "too-dear",
-    HasOne = "has-one",
-    Colour = "colour",
-    Style = "style",
-);

@@ -42,11 +42,14 @@ pub struct OutfitRecord {
     pub saved_at: Option<Timestamp>,
 }
 
-/// Where an outfit came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Origin {
-    Imported,
-    Saved,
+named! {
+    "an origin is imported or saved"
+    /// Where an outfit came from.
+    #[derive(Hash)]
+    pub enum Origin {
+        Imported = "imported",
+        Saved = "saved",
+    }
 }
 
 impl Store {
@@ -329,5 +332,3 @@ pub(crate) fn digest<'a>(
     }
     hash.finalize().into()
 }
-
-named!(Origin, "an origin is imported or saved", Imported = "imported", Saved = "saved");

@@ -87,15 +87,16 @@ pub struct Reply {
     pub text: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ReplyKind {
-    Likes,
-    Dislikes,
-    Asks,
+named! {
+    "a reply likes, dislikes or asks"
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ReplyKind {
+        Likes = "likes",
+        Dislikes = "dislikes",
+        Asks = "asks",
+    }
 }
-
-named!(ReplyKind, "a reply likes, dislikes or asks", Likes = "likes", Dislikes = "dislikes", Asks = "asks",);
 
 /// The most replies to an outfit; the latest stay.
 const REPLIES: usize = 50;

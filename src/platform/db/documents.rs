@@ -1,4 +1,4 @@
-//! The shop's rules, looks and experiments, each as JSON whose meaning the service knows.
+//! The shop's rules, looks, experiments and stored feeds, each as JSON whose meaning the service knows.
 
 use std::{borrow::Borrow, marker::PhantomData, str::FromStr};
 
@@ -24,9 +24,19 @@ pub trait DocumentName: FromStr<Err = IdError> + Borrow<str> + Clone + Send + Sy
     /// The most documents: each replica holds all.
     const MOST: usize;
     /// The count of changes: replicas read the documents again when it has changed.
-    const REVISION: &'static str;
+    const REVISION: &'static str = revisions::SETTINGS;
     /// Whether a change depends on the other documents, so that one changes at a time.
     const TAKES_TURNS: bool = false;
+
+    /// What the audit log and callers may see of a document that may hold secrets. None if no document of the kind does.
+    fn without_secrets(_body: &Value) -> Option<Value> {
+        None
+    }
+
+    /// The document as anyone may see it.
+    fn shown(body: Value) -> Value {
+        Self::without_secrets(&body).unwrap_or(body)
+    }
 }
 
 impl DocumentName for RuleName {
@@ -35,7 +45,6 @@ impl DocumentName for RuleName {
     const WHAT: &'static str = "the rule";
     // Each is looked at with every request.
     const MOST: usize = 1000;
-    const REVISION: &'static str = revisions::SETTINGS;
 }
 
 impl DocumentName for LookName {
@@ -51,7 +60,6 @@ impl DocumentName for ExperimentName {
     const TABLE: &'static str = "experiments";
     const WHAT: &'static str = "the experiment";
     const MOST: usize = 1000;
-    const REVISION: &'static str = revisions::SETTINGS;
     const TAKES_TURNS: bool = true;
 }
 
@@ -151,7 +159,7 @@ impl<Name: DocumentName> Documents<'_, Name> {
             for consequence in consequences {
                 consequence.write(self.store, &mut transaction, now).await?;
             }
-            let details = json!({"before": before, "after": body});
+            let details = json!({"before": before.map(Name::shown), "after": Name::shown(body)});
             self.commit(transaction, "put", name.borrow(), details, now).await?;
         }
         Ok(Ok((put, version)))
@@ -236,7 +244,7 @@ impl<Name: DocumentName> Documents<'_, Name> {
         let Some(before) = before else { return Ok(Ok(false)) };
         let sql = format!("delete from {} where name = $1", Name::TABLE);
         sqlx::query(AssertSqlSafe(sql)).bind(name.borrow()).execute(&mut *transaction).await?;
-        let details = json!({"before": before.value.body});
+        let details = json!({"before": Name::shown(before.value.body)});
         self.commit(transaction, "delete", name.borrow(), details, now).await?;
         Ok(Ok(true))
     }
@@ -321,12 +329,11 @@ impl<Name: DocumentName> FromRow<'_, AnyRow> for Stored<Named<Name>> {
         let (created_at, revision) = (row.try_get("created_at")?, row.try_get("revision")?);
         let record = Record::new(row, Name::TABLE, &name);
         let body: String = record.get("body")?;
-        let version = Version::new(created_at, revision, &[&name, &body]);
-        let value = Named {
-            name: record.parse("name", Name::from_str)?,
-            body: record.parse("body", |body: String| json::parse(&body))?,
-            revision,
-        };
+        let value = record.parse("body", |body: String| json::parse(&body))?;
+        // A version is sent to callers, so it follows from no secret.
+        let told = if Name::without_secrets(&value).is_some() { "" } else { &body };
+        let version = Version::new(created_at, revision, &[&name, told]);
+        let value = Named { name: record.parse("name", Name::from_str)?, body: value, revision };
         Ok(Self { value, version })
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod extract;
 pub(crate) mod fault;
 pub(crate) mod host;
 pub(crate) mod https;
+pub(crate) mod item;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod paging;

@@ -40,10 +40,8 @@ pub(crate) fn finish(
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let deadline = guards[path][&method.to_ascii_uppercase()].deadline;
-            add_problems(
-                operation.as_object_mut().expect("an operation is an object; this is a bug"),
-                deadline,
-            );
+            let operation = operation.as_object_mut().expect("an operation is an object; this is a bug");
+            add_problems(method, operation, deadline);
         }
     }
     document
@@ -72,7 +70,8 @@ pub(crate) fn finish(
         (name = "customers", description = "Customers and their features"),
         (name = "articles", description = "The catalogue"),
         (name = "outfits", description = "Stored outfits"),
-        (name = "imports", description = "Feeds: files that are imported in the background"),
+        (name = "imports", description = "Files that are imported in the background"),
+        (name = "feeds", description = "Feeds that the service fetches by itself"),
         (name = "feedback", description = "What happened to suggestions"),
         (name = "events", description = "What customers and visitors did in the shop"),
         (name = "agents", description = "What language models can do"),
@@ -96,8 +95,6 @@ pub(crate) fn router() -> Routes {
     params(ReadHeaders),
     responses(
         (status = 200, description = "An OpenAPI 3.1 document", body = Object),
-        (status = 304, description = "The caller has this version"),
-        (status = 412, description = "The document has another version"),
     ),
 )]
 async fn document(State(state): State<AppState>, conditions: Conditions) -> Result<Response, Problem> {
@@ -213,7 +210,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Val
     items.flat_map(Map::values_mut).filter_map(Value::as_object_mut)
 }
 
-fn add_problems(operation: &mut Map<String, Value>, deadline: Deadline) {
+fn add_problems(method: &str, operation: &mut Map<String, Value>, deadline: Deadline) {
     let has = |place: &str| {
         let parameters = operation.get("parameters").and_then(Value::as_array);
         parameters.into_iter().flatten().any(|parameter| parameter["in"] == place)
@@ -225,11 +222,20 @@ fn add_problems(operation: &mut Map<String, Value>, deadline: Deadline) {
     if operation.contains_key("security") {
         kinds.extend([Kind::Key, Kind::Scope, Kind::TooFast]);
     }
+    if has("path") && ["get", "patch", "delete"].contains(&method) {
+        kinds.push(Kind::NotFound);
+    }
     if has("path") || has("query") {
         kinds.extend([Kind::Malformed, Kind::Invalid]);
     }
     if has("header") {
         kinds.push(Kind::Invalid);
+    }
+    let parameters = operation.get("parameters").and_then(Value::as_array).into_iter().flatten();
+    let mut names = parameters.filter_map(|parameter| parameter["name"].as_str());
+    let is_conditional = names.any(|name| name.starts_with("If-"));
+    if is_conditional {
+        kinds.push(Kind::PreconditionFailed);
     }
     if operation.contains_key("requestBody") {
         kinds.extend([
@@ -242,6 +248,9 @@ fn add_problems(operation: &mut Map<String, Value>, deadline: Deadline) {
     }
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
     let responses = responses.expect("every operation has responses; this is a bug");
+    if is_conditional && method == "get" {
+        responses.insert("304".to_owned(), json!({"description": "The caller has this version"}));
+    }
     for kind in kinds {
         responses.entry(kind.status().to_string()).or_insert_with(|| response(kind));
     }

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::{
     Finding, Problem,
-    conditions::{Conditions, etag, unchanged},
+    conditions::{Conditions, etag},
     extract::{Json, PathParameter},
 };
-use crate::platform::db::{ChangeError, Put, Stored, Version};
+use crate::platform::db::{Put, Stored, Version};
 
 /// What GET answers: the value's body and version, or that the caller has it.
 pub(crate) fn read_answer<T, B: Serialize>(
@@ -32,18 +32,6 @@ pub(crate) fn read_answer<T, B: Serialize>(
 pub(crate) fn put_answer(put: Put, version: &Version, body: impl Serialize) -> Response {
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     (status, etag(version), Json(body)).into_response()
-}
-
-/// What DELETE answers.
-pub(crate) fn delete_answer(
-    deleted: Result<bool, ChangeError>,
-    unknown: impl Fn() -> Problem,
-) -> Result<StatusCode, Problem> {
-    match deleted {
-        Ok(true) => Ok(StatusCode::NO_CONTENT),
-        Ok(false) => Err(unknown()),
-        Err(error) => Err(unchanged(error, unknown)),
-    }
 }
 
 /// Checks that an id in the body, at this pointer, is the one in the path.

@@ -24,8 +24,6 @@ pub(crate) fn router() -> Routes {
     params(ReadHeaders),
     responses(
         (status = 200, description = "The page", body = String, content_type = "text/html"),
-        (status = 304, description = "The caller has this version"),
-        (status = 412, description = "The document has another version"),
     ),
 )]
 async fn docs(State(state): State<AppState>, conditions: Conditions) -> Result<Response, Problem> {
@@ -46,9 +44,6 @@ const MARKDOWN: &str = "text/markdown; charset=utf-8";
     params(("name" = String, Path, description = "The page's name; `/llms.txt` lists them", example = "api.md"), ReadHeaders),
     responses(
         (status = 200, description = "The page or file", content((String = "text/markdown"), (String = "text/plain"))),
-        (status = 304, description = "The caller has this version"),
-        (status = 404, description = "There is no such page"),
-        (status = 412, description = "The document has another version"),
     ),
 )]
 async fn document(Path(name): Path<String>, conditions: Conditions) -> Result<Response, Problem> {
@@ -64,8 +59,6 @@ async fn document(Path(name): Path<String>, conditions: Conditions) -> Result<Re
     params(ReadHeaders),
     responses(
         (status = 200, description = "The list", body = String, content_type = "text/markdown"),
-        (status = 304, description = "The caller has this version"),
-        (status = 412, description = "The document has another version"),
     ),
 )]
 async fn list(conditions: Conditions) -> Result<Response, Problem> {

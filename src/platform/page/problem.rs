@@ -147,8 +147,6 @@ pub(crate) fn router() -> Routes {
     params(ReadHeaders),
     responses(
         (status = 200, description = "The page", body = String, content_type = "text/html"),
-        (status = 304, description = "The caller has this version"),
-        (status = 412, description = "The document has another version"),
     ),
 )]
 async fn problems(State(state): State<AppState>, conditions: Conditions) -> Result<Response, Problem> {

@@ -11,23 +11,21 @@ use axum::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use utoipa::{
-    IntoParams, PartialSchema, ToSchema,
-    openapi::{
-        path::Parameter,
-        schema::{AdditionalProperties, ObjectBuilder},
-    },
+    IntoParams, ToSchema,
+    openapi::schema::{AdditionalProperties, ObjectBuilder},
 };
 
 use crate::{
     people::{Scope, gate::Caller},
     platform::{
-        db::{Author, ChangeError, DocumentName, Expected, Named},
+        db::{Author, ChangeError, DocumentName, Expected, Named, Stored},
         fault::ServiceError,
         http::{
             AppState, Kind, Problem,
-            conditions::{ChangeHeaders, Conditions, PutHeaders, ReadHeaders, unchanged},
+            conditions::{Conditions, unchanged},
             extract::{Json, MergePatch, Path, PathParameter, Query, from_value},
             fault,
+            item::{Items, add_schema, capitalised, from_json, reference},
             resource::{check_id, put_answer, read_answer},
             routes::Routes,
             uncancelled::uncancelled,
@@ -71,9 +69,14 @@ pub(crate) trait ApiDocument:
         query: Self::Query,
     ) -> impl Future<Output = Result<Self::Answer, Problem>> + Send;
 
-    /// Without what only the service uses.
-    fn shown(self) -> Self {
+    /// With what a check needs of this service.
+    fn received(self, _state: &AppState) -> Self {
         self
+    }
+
+    /// As callers see it: without what only the service uses, and with what it knows besides.
+    fn shown(self, _state: &AppState) -> impl Future<Output = Result<Self, Problem>> + Send {
+        async { Ok(self) }
     }
 }
 
@@ -115,71 +118,25 @@ pub(crate) fn router<D: ApiDocument>() -> Routes {
 
 /// Routes for one document of a kind.
 pub(crate) fn item_router<D: ApiDocument>() -> Routes {
-    let About { plural, one, example, scope, .. } = D::ABOUT;
-    let (patch_words, delete_words) = (D::ABOUT.patch, D::ABOUT.delete);
-    let (what, tags) = (D::Name::KIND, [plural]);
-    let name = capitalised(what);
-    let [document, stored] = [<D as ToSchema>::name(), <D::Answer as ToSchema>::name()];
-    let path = format!("/{plural}/{{name}}");
-    let in_path = json!({
-        "name": "name", "in": "path", "required": true, "description": format!("The {what}'s name"), "example": example,
-        "schema": {"type": "string", "minLength": 1, "maxLength": 128},
-    });
-    let parameters = |others: [Vec<Parameter>; 2]| {
-        let others = others.into_iter().flatten().map(|other| json!(other));
-        [in_path.clone()].into_iter().chain(others).collect::<Vec<Value>>()
+    let About { plural, one, example, scope, put, patch, delete, .. } = D::ABOUT;
+    let patch_schema = format!("{}Patch", capitalised(D::Name::KIND));
+    let name = json!({"type": "string", "minLength": 1, "maxLength": 128});
+    let items = Items {
+        plural,
+        what: D::Name::KIND,
+        one,
+        key: ("name", "name", name, example),
+        shown: &<D as ToSchema>::name(),
+        put_body: &<D as ToSchema>::name(),
+        patch_body: &patch_schema,
+        stored: &<D::Answer as ToSchema>::name(),
+        put,
+        patch,
+        delete,
+        query: D::Query::into_params(|| None),
+        may_try: D::Query::TRIES,
     };
-    let query = || D::Query::into_params(|| None);
-    let content = |schema: &str| json!({"schema": reference(schema)});
-    let answer = |description: String, schema: &str, version: &str| {
-        json!({
-            "description": description, "content": {"application/json": content(schema)},
-            "headers": {"etag": {"description": version, "schema": {"type": "string"}}},
-        })
-    };
-    let missing = json!({"description": format!("There is no such {what}")});
-    let differs = json!({"description": format!("The {what} has another version")});
-    let reads = json!({&path: {
-        "get": {
-            "tags": tags, "summary": format!("One {what}"), "operationId": format!("get{name}"),
-            "parameters": parameters([ReadHeaders::into_params(|| None), Vec::new()]),
-            "responses": {
-                "200": answer(format!("The {what}"), &document, "Its version"),
-                "304": {"description": format!("The {what} has one of the versions in If-None-Match")},
-                "404": missing,
-            },
-        },
-        "delete": {
-            "tags": tags, "summary": delete_words.0, "description": delete_words.1, "operationId": format!("delete{name}"),
-            "parameters": parameters([ChangeHeaders::into_params(|| None), Vec::new()]),
-            "responses": {"204": {"description": format!("The {what} is deleted")}, "404": missing, "412": differs},
-        },
-    }});
-    let (checked, would) = if D::Query::TRIES { (", or checked", ", or would be") } else { ("", "") };
-    let patch_schema = format!("{name}Patch");
-    let changes = json!({&path: {
-        "put": {
-            "tags": tags, "summary": format!("Store {one}"), "description": D::ABOUT.put, "operationId": format!("put{name}"),
-            "parameters": parameters([query(), PutHeaders::into_params(|| None)]),
-            "requestBody": {"required": true, "content": {"application/json": content(&document)}},
-            "responses": {
-                "200": answer(format!("The {what} is replaced{checked}"), &stored, "Its new version"),
-                "201": answer(format!("The {what} is added"), &stored, "Its version"),
-                "412": {"description": format!("The {what} has another version, or exists already")},
-            },
-        },
-        "patch": {
-            "tags": tags, "summary": patch_words.0, "description": patch_words.1, "operationId": format!("patch{name}"),
-            "parameters": parameters([query(), ChangeHeaders::into_params(|| None)]),
-            "requestBody": {"required": true, "content": {
-                "application/merge-patch+json": content(&patch_schema), "application/json": content(&patch_schema),
-            }},
-            "responses": {
-                "200": answer(format!("The {what} as it is now{would}"), &stored, "Its new version"),
-                "404": missing, "412": differs,
-            },
-        },
-    }});
+    let [reads, changes] = items.describe();
     let example: Value = serde_json::from_str(D::ABOUT.patch_example).expect("it is JSON; this is a bug");
     let about = format!(
         "A change to {one}: set fields, or remove them with null. An object is merged into the stored object."
@@ -188,36 +145,23 @@ pub(crate) fn item_router<D: ApiDocument>() -> Routes {
         .additional_properties(Some(AdditionalProperties::FreeForm(true)))
         .description(Some(about))
         .examples([example]);
-    let mut schemas = vec![(document.into_owned(), D::schema()), (stored.into_owned(), D::Answer::schema())];
-    schemas.push((patch_schema, patch_body.into()));
-    D::schemas(&mut schemas);
-    D::Answer::schemas(&mut schemas);
-    let reads = (schemas, from_json(reads), routing::get(get::<D>).delete(delete::<D>));
-    let changes = (Vec::new(), from_json(changes), routing::put(put::<D>).patch(patch::<D>));
+    let mut schemas = vec![(patch_schema, patch_body.into())];
+    add_schema::<D>(&mut schemas);
+    add_schema::<D::Answer>(&mut schemas);
+    let reads = (schemas, reads, routing::get(get::<D>).delete(self::delete::<D>));
+    let changes = (Vec::new(), changes, routing::put(self::put::<D>).patch(self::patch::<D>));
     let routes = Routes::new().scoped(scope, reads);
     if D::ABOUT.is_long { routes.unlimited(scope, changes) } else { routes.scoped(scope, changes) }
-}
-
-fn reference(schema: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{schema}")})
-}
-
-fn from_json<T: DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("it is a part of an OpenAPI document; this is a bug")
-}
-
-/// `rule` as `Rule`
-fn capitalised(word: &str) -> String {
-    let (first, rest) = word.split_at(1);
-    first.to_uppercase() + rest
 }
 
 async fn list<D: ApiDocument>(
     State(state): State<AppState>,
 ) -> Result<Json<BTreeMap<&'static str, Vec<D>>>, Problem> {
-    let all = state.store.documents::<D::Name>().list().await?.into_iter();
-    let shown = all.map(|stored| Ok(read::<D>(stored.value)?.shown()));
-    Ok(Json([(D::ABOUT.plural, shown.collect::<Result<_, Problem>>()?)].into()))
+    let mut shown = Vec::new();
+    for stored in state.store.documents::<D::Name>().list().await? {
+        shown.push(read::<D>(stored.value)?.shown(&state).await?);
+    }
+    Ok(Json([(D::ABOUT.plural, shown)].into()))
 }
 
 async fn get<D: ApiDocument>(
@@ -226,7 +170,8 @@ async fn get<D: ApiDocument>(
     conditions: Conditions,
 ) -> Result<Response, Problem> {
     let stored = state.store.documents().get(&name).await?.ok_or_else(|| unknown(&name))?;
-    read_answer(&conditions, stored, |stored| Ok(read::<D>(stored)?.shown()))
+    let shown = read::<D>(stored.value)?.shown(&state).await?;
+    read_answer(&conditions, Stored { value: shown, version: stored.version }, Ok)
 }
 
 async fn put<D: ApiDocument>(
@@ -252,7 +197,7 @@ async fn patch<D: ApiDocument>(
 ) -> Result<Response, Problem> {
     let own = name.clone();
     let make = move |stored: Option<Value>| {
-        let mut body = stored.ok_or(ChangeError::Missing)?;
+        let mut body = D::Name::shown(stored.ok_or(ChangeError::Missing)?);
         merge(&mut body, Value::Object(patch.clone()));
         let mut document: D = from_value(body)?;
         check_id("/name", document.name().as_deref(), &own)?;
@@ -271,6 +216,7 @@ async fn edit<D: ApiDocument>(
     let (own, is_trial) = (state.clone(), query.is_trial()?);
     let changed = uncancelled(async move {
         let store = own.store.by(author);
+        let make = |stored| Ok(make(stored)?.received(&own));
         let changed = change((&store, own.releases()), &name, &expected, is_trial, own.now(), make).await;
         changed.map_err(|error| refuse(error, &name))
     });

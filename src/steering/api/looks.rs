@@ -14,9 +14,10 @@ use crate::{
     catalogue::api::ArticleBody,
     completion::{
         Variants, Warning,
+        answers::to_json,
         api::{
             complete::{ReasonBody, Shown, VariantBody},
-            similar::{find_article, is_known, to_json},
+            similar::{find_article, is_known},
         },
     },
     people::{Scope, gate::Reader, visitors::query_customer},
@@ -24,7 +25,7 @@ use crate::{
         db::Version,
         http::{
             AppState, Finding, Problem,
-            conditions::{Conditions, Document, ReadHeaders},
+            conditions::{Conditions, ReadHeaders},
             extract::{Json, Path, Query},
             fault,
             paging::{self, Page},
@@ -217,8 +218,6 @@ struct PieceBody {
     responses(
         (status = 200, description = "The looks", body = LooksBody,
             headers(("etag" = String, description = "The version of the answer without its completion ids"))),
-        (status = 304, description = "The caller has this version"),
-        (status = 404, description = "The catalogue has no such article"),
     ),
 )]
 async fn complete(
@@ -234,7 +233,7 @@ async fn complete(
         && wanted.most_total.is_none()
         && is_known(&route.live, wanted.store.as_deref());
     let key = is_for_all.then(|| format!("looks {} {wanted:?}", shown.is_public()));
-    let make = answer(&state, &route, &wanted, &shown);
+    let make = find(&state, &route, &wanted, &shown);
     state.answers().answer(&route.live, key, state.now(), &conditions, make).await
 }
 
@@ -263,16 +262,6 @@ pub(crate) async fn find_fresh(
 ) -> Result<LooksBody, Problem> {
     let (route, shown, wanted) = question(state, &Reader::Program, id, query).await?;
     find(state, &route, &wanted, &shown).await.map(|(body, _)| body)
-}
-
-async fn answer(
-    state: &AppState,
-    route: &Route,
-    wanted: &Wanted,
-    shown: &Shown,
-) -> Result<Document, Problem> {
-    let (body, version) = find(state, route, wanted, shown).await?;
-    Ok(Document::of_version("application/json", to_json(&body)?, version))
 }
 
 async fn find(

@@ -113,7 +113,6 @@ impl ChangeQuery for Trial {
     ),
     responses(
         (status = 200, description = "The figures", body = EffectBody),
-        (status = 404, description = "There is no such rule"),
     ),
 )]
 async fn effect(

@@ -217,7 +217,7 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         service.put("/looks/autumn", look).await;
         for failures in 1..=2 {
             service.post("/feeds/shop/fetch", "application/json", "").await;
-            until!(service.json("/feeds/shop").await["failures"] == failures);
+            until!(service.json("/feeds/shop").await["state"]["failures"] == failures);
         }
     }
     let mut wrong = Vec::new();

@@ -89,7 +89,7 @@ impl Service {
     }
 
     async fn source_rests(&self) {
-        until!(self.json("/feeds/shop").await["is_fetching"] == false);
+        until!(self.json("/feeds/shop").await["state"]["is_fetching"] == false);
     }
 }
 
@@ -100,14 +100,18 @@ async fn a_source_is_fetched_and_the_second_time_changes_nothing(service: Servic
     for etag in [Some("\"v1\""), None] {
         let (shop, address) = Shop::open(HATS, etag).await;
         let url = format!("http://{address}/f.csv");
-        service.store_source(&json!({"url": url, "mode": "mirror", "mirror_limit": 100})).await;
+        service.store_source(&json!({"url": url, "options": {"mode": "mirror", "mirror_limit": 100}})).await;
         let (import, source) = service.fetch_source().await;
         assert_eq!(pick(&import, "state options/mode"), json!(["done", "mirror"]), "{import:#}");
-        assert_eq!(pick(&source, "failures last_import"), json!([0, import["id"]]));
+        assert_eq!(pick(&source, "state/failures state/last_import"), json!([0, import["id"]]));
         let stored = async || (service.json("/articles").await, service.store.revisions("x").await.unwrap());
         let before = stored().await;
         let (again, source) = service.fetch_source().await;
-        assert_eq!((&again["state"], &source["failure"]), (&json!("unchanged"), &Value::Null), "{again:#}");
+        assert_eq!(
+            (&again["state"], &source["state"]["failure"]),
+            (&json!("unchanged"), &Value::Null),
+            "{again:#}"
+        );
         assert_eq!(stored().await, before);
         let tags = shop.asked().into_iter().map(|(_, mut headers)| headers.remove("if-none-match"));
         assert!(tags.eq([None, etag.map(HeaderValue::from_static)]));
@@ -148,6 +152,14 @@ async fn secrets_go_to_their_server_and_nowhere_else(service: Service) {
     service.store_source(&json!({"url": stored["url"], "schedule": {"every": "1d"}})).await;
     service.fetch_source().await;
     assert_eq!(sent(&shop), ("/f.csv?token=hush&hush".to_owned(), basic.map(str::to_owned)));
+    // An answer can be sent back, and a part of it changed.
+    let answer = service.json("/feeds/shop").await;
+    assert_eq!(service.store_source(&answer).await["url"], stored["url"]);
+    let patched = service.patch("/feeds/shop", json!({"schedule": null})).is(200).await.json();
+    assert_eq!(pick(&patched, "schedule has_credentials"), json!([null, true]), "{patched:#}");
+    service.fetch_source().await;
+    assert_eq!(sent(&shop), ("/f.csv?token=hush&hush".to_owned(), basic.map(str::to_owned)));
+    shown += &patched.to_string();
     // A redirect to another server, then to one that is none.
     service.store_source(&json!({"url": here(&format!("to/http://{elsewhere}/f.csv"))})).await;
     let (import, _) = service.fetch_source().await;
@@ -156,7 +168,7 @@ async fn secrets_go_to_their_server_and_nowhere_else(service: Service) {
     service.store_source(&json!({"url": here("to/http://169.254.169.254/latest")})).await;
     let (import, source) = service.fetch_source().await;
     import["result"]["failure"].as_str().unwrap().has(["a cloud's metadata"]);
-    assert_eq!(source["failure"], import["result"]["failure"]);
+    assert_eq!(source["state"]["failure"], import["result"]["failure"]);
     shop.set("hush", None);
     service.store_source(&json!({"url": here("f.csv?token=hush")})).await;
     let (import, _) = service.fetch_source().await;
@@ -164,9 +176,9 @@ async fn secrets_go_to_their_server_and_nowhere_else(service: Service) {
     shown += &import["result"]["failure"].as_str().unwrap().replace("hush", "");
     shop.fail(500);
     shown += &service.fetch_source().await.0.to_string();
-    // Another server gets no stored credentials, and null removes them.
+    // Another server gets no stored credentials, and false removes them.
     let bearer = json!({"url": here("f.csv"), "authorization": "Bearer hush"});
-    let none = json!({"url": here("f.csv"), "authorization": null});
+    let none = json!({"url": here("f.csv"), "has_credentials": false});
     let moved = json!({"url": format!("http://{elsewhere}/f.csv")});
     for (source, has_credentials) in [(&moved, false), (&bearer, true), (&none, false), (&bearer, true)] {
         let stored = service.store_source(source).await;
@@ -199,14 +211,14 @@ async fn a_wrong_source_is_refused_where_it_is_wrong(service: Service) {
         (more("schedule", json!({})), "/schedule", "either"),
         (more("schedule", json!({"every": "1m"})), "/schedule/every", "from 5m to 30d"),
         (more("schedule", json!({"at": ["04:30", "25:00"]})), "/schedule/at/1", "25:00"),
-        (more("format", json!("xls")), "/format", "xls"),
-        (json!({"url": "https://a.example/", "table": "outfits", "mode": "mirror"}), "/mode", "mirror"),
-        (more("dry_run", json!(true)), "/dry_run", "dry_run"),
+        (more("options", json!({"format": "xls"})), "/options/format", "xls"),
+        (more("options", json!({"table": "outfits", "mode": "mirror"})), "/options/mode", "mirror"),
+        (more("options", json!({"dry_run": true})), "/options/dry_run", "dry run"),
     ] {
         let problem = service.put("/feeds/shop", &body).await.assert_problem(422, &[pointer]);
         problem["errors"][0]["detail"].as_str().unwrap().has([detail]);
     }
-    service.put("/feeds/Sh%20op", json!({"url": "https://a.example/"})).is(422).await;
+    service.put("/feeds/Sh%7Cop", json!({"url": "https://a.example/"})).is(422).await;
     service.get("/feeds/shop").is(404).await;
     let answer = service.put("/feeds/shop", json!({"url": "https://a.example/"})).is(201).await;
     let tag = answer.header("etag");
@@ -231,7 +243,7 @@ async fn a_feed_that_fails_twice_is_an_alert(service: Service) {
         let (import, source) = service.fetch_source().await;
         let reason = format!("http://{address} answered with status 503; the server may be busy");
         assert_eq!(pick(&import, "state result/failure"), json!(["failed", reason]));
-        assert_eq!(pick(&source, "failures failure"), json!([failures, reason]));
+        assert_eq!(pick(&source, "state/failures state/failure"), json!([failures, reason]));
         let gauge = format!("\natelier_feed_failures{{feed=\"shop\"}} {failures}\n");
         metrics().await.has([gauge]).lacks(["_timestamp_seconds{feed"]);
         let page = admin.page("/operations").await;
@@ -243,10 +255,10 @@ async fn a_feed_that_fails_twice_is_an_alert(service: Service) {
     let begun = service.post("/feeds/shop/fetch", "application/json", "").await;
     service.delete(begun.header("location")).is(202).await;
     service.source_rests().await;
-    assert_eq!(service.json("/feeds/shop").await["failures"], 2);
+    assert_eq!(service.json("/feeds/shop").await["state"]["failures"], 2);
     other.abandon().await.unwrap();
     let (import, source) = service.fetch_source().await;
-    assert_eq!((&import["state"], &source["failures"]), (&json!("done"), &json!(0)), "{import:#}");
+    assert_eq!((&import["state"], &source["state"]["failures"]), (&json!("done"), &json!(0)), "{import:#}");
     metrics().await.has([
         "\natelier_feed_failures{feed=\"shop\"} 0\n",
         "\natelier_feed_last_success_timestamp_seconds{feed=\"shop\"} 1",
@@ -288,7 +300,11 @@ async fn a_due_feed_is_fetched_once_by_one_replica(db: TestDatabase) {
     one.source_rests().await;
     assert_eq!(shop.asked().len(), 2);
     let source = two.json("/feeds/shop").await;
-    assert_eq!((&source["failures"], source["due_at"].is_string()), (&json!(0), true), "{source:#}");
+    assert_eq!(
+        (&source["state"]["failures"], source["state"]["due_at"].is_string()),
+        (&json!(0), true),
+        "{source:#}"
+    );
 }
 
 #[apply(on_sqlite)]
@@ -329,6 +345,8 @@ async fn an_admin_stores_fetches_and_deletes_a_feed_on_its_page(service: Service
     admin.post("/operations/feeds/shop/fetch", &[]).await;
     service.source_rests().await;
     assert_eq!(shop.asked()[1].0, "/f.csv?token=hush");
-    admin.post("/operations/feeds/shop/delete", &[]).is(303).await;
+    let version =
+        admin.page("/operations/feeds/shop").await.between("name=\"version\" value=\"", "\"").to_string();
+    admin.post("/operations/feeds/shop/delete", &[("version", &*version)]).is(303).await;
     service.get("/feeds/shop").is(404).await;
 }

@@ -52,7 +52,7 @@ const FORMS: [(&str, Role, Fields); 27] = [
     ("/password", Role::Stylist, &[("password", "short")]),
     ("/operations/feeds", Role::Admin, &[("name", "shop"), ("url", "https://shop.example/feed.xml")]),
     ("/operations/feeds/shop/fetch", Role::Admin, &[]),
-    ("/operations/feeds/shop/delete", Role::Admin, &[]),
+    ("/operations/feeds/shop/delete", Role::Admin, &[("version", "1")]),
     ("/operations/releases/demo", Role::Admin, &[]),
     ("/operations/experiments", Role::Admin, &[("name", "x"), ("arm-0", "a"), ("arm-1", "b")]),
     ("/operations/experiments/x", Role::Admin, &[("version", "1"), ("to", "running")]),

@@ -83,7 +83,7 @@ async fn every_parameter_and_field_is_described(service: Service) {
 
 /// The operations that add to the audit log when they are sent their examples.
 const CHANGES: &str = "activateRelease deleteArticle deleteFeed deleteLook deleteOutfit deleteRule eraseCustomer importArticles \
-                       importCustomers importOutfits patchArticle patchCustomer patchExperiment patchLook patchRule putArticle \
+                       importCustomers importOutfits patchArticle patchCustomer patchExperiment patchFeed patchLook patchRule putArticle \
                        putCustomer putExperiment putFeed putLook putRule saveOutfit setHoldout setRouting";
 
 #[apply(contract)]

@@ -1,4 +1,4 @@
-//! The identifiers of articles, customers, rules, looks and experiments, as the shop writes them.
+//! The identifiers of articles, customers, rules, looks, experiments and feeds, as the shop writes them.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -127,6 +127,10 @@ id! {
 id! {
     /// The name of one of the shop's experiments.
     ExperimentName
+}
+id! {
+    /// The caller's name for a feed.
+    FeedName
 }
 
 /// The first bytes of SHA-256 of a rule's name: all that tickets and counts have of it.

@@ -35,7 +35,7 @@ pub use customer::Customer;
 pub use embedding::{Embedding, MOST_PROJECTED, Projection};
 pub use feature_json::{WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};
-pub use id::{ArticleId, CustomerId, ExperimentName, IdError, LookName, RuleDigest, RuleName};
+pub use id::{ArticleId, CustomerId, ExperimentName, FeedName, IdError, LookName, RuleDigest, RuleName};
 pub use known_attributes::{KNOWN_ATTRIBUTES, Use, attributes_with, is_used};
 pub use mask::{Mask, SparseMask};
 pub use method::{InvalidMethod, Method, list_methods};

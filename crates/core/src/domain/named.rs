@@ -1,8 +1,23 @@
 //! Enums that files, the database and addresses have as words.
 
-/// Gives an enum the word of each variant, and reads it. The text says which words there are.
+/// An enum with the word of each variant, which is also read. The text says which words there are.
 #[macro_export]
 macro_rules! named {
+    ($words:literal $(#[$meta:meta])* pub enum $type:ident {
+        $($(#[$about:meta])* $variant:ident = $word:literal,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $type {
+            $($(#[$about])* $variant,)+
+        }
+
+        impl $type {
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+        }
+
+        $crate::named!($type, $words, $($variant = $word),+);
+    };
     ($type:ty, $words:literal, $($variant:ident = $word:literal),+ $(,)?) => {
         impl $type {
             pub fn as_str(self) -> &'static str {

@@ -2,24 +2,14 @@
 
 use crate::named;
 
-/// A person's role. Each role includes the permissions of the roles before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    Stylist,
-    Analyst,
-    Merchandiser,
-    Admin,
+named! {
+    "a role is stylist, analyst, merchandiser or admin"
+    /// A person's role. Each role includes the permissions of the roles before it.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Role {
+        Stylist = "stylist",
+        Analyst = "analyst",
+        Merchandiser = "merchandiser",
+        Admin = "admin",
+    }
 }
-
-impl Role {
-    pub const ALL: [Self; 4] = [Self::Stylist, Self::Analyst, Self::Merchandiser, Self::Admin];
-}
-
-named!(
-    Role,
-    "a role is stylist, analyst, merchandiser or admin",
-    Stylist = "stylist",
-    Analyst = "analyst",
-    Merchandiser = "merchandiser",
-    Admin = "admin"
-);

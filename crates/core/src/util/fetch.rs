@@ -46,9 +46,10 @@ pub struct Address {
 }
 
 /// Which servers may be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reach {
     /// Servers of the internet, over https.
+    #[default]
     Public,
     /// Also this machine and private networks, over http too.
     Private,

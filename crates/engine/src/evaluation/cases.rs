@@ -1,6 +1,9 @@
 //! The cases and customers on which two methods differ most.
 
-use atelier_core::domain::{CustomerId, Method};
+use atelier_core::{
+    domain::{CustomerId, Method},
+    named,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Ranks;
@@ -15,26 +18,32 @@ pub struct Versus {
     pub lead: Lead,
 }
 
-/// The figure of the true article to compare. A difference above 0 always favours the first method.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// The logarithm of its probability: the first method's minus the second's.
-    #[default]
-    LogProbability,
-    /// Its rank: the second method's minus the first's.
-    Rank,
+named! {
+    "a difference is by log_probability or rank"
+    /// The figure of the true article to compare. A difference above 0 always favours the first method.
+    #[derive(Default, Deserialize, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum By {
+        /// The logarithm of its probability: the first method's minus the second's.
+        #[default]
+        LogProbability = "log_probability",
+        /// Its rank: the second method's minus the first's.
+        Rank = "rank",
+    }
 }
 
-/// The method whose best cases come first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Lead {
-    #[default]
-    First,
-    Second,
-    /// Neither: the cases in which the methods are furthest apart come first.
-    Apart,
+named! {
+    "the method whose cases come first is first, second or apart"
+    /// The method whose best cases come first.
+    #[derive(Default, Deserialize, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Lead {
+        #[default]
+        First = "first",
+        Second = "second",
+        /// Neither: the cases in which the methods are furthest apart come first.
+        Apart = "apart",
+    }
 }
 
 /// A filter of cases. A case must match every field that is set.
@@ -160,36 +169,13 @@ impl Ranks {
     }
 }
 
-impl By {
-    pub const ALL: [By; 2] = [By::LogProbability, By::Rank];
-
-    /// Its name in addresses.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LogProbability => "log_probability",
-            Self::Rank => "rank",
-        }
-    }
-}
-
 impl Lead {
-    pub const ALL: [Lead; 3] = [Lead::First, Lead::Second, Lead::Apart];
-
     /// In ascending order, the differences that favour this method most come first.
     fn sort_key(self, difference: f64) -> f64 {
         match self {
             Self::First => -difference,
             Self::Second => difference,
             Self::Apart => -difference.abs(),
-        }
-    }
-
-    /// Its name in addresses.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Second => "second",
-            Self::Apart => "apart",
         }
     }
 }

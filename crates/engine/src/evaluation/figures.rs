@@ -2,9 +2,9 @@
 //!
 //! Training writes more fields than are read here; those may come and go.
 
-use std::{fmt, fs, path::Path};
+use std::{fs, path::Path};
 
-use atelier_core::domain::Method;
+use atelier_core::{domain::Method, named};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -331,35 +331,24 @@ impl Comparison {
     }
 }
 
-/// A measure of the quality of a method's answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    CrossEntropy,
-    #[serde(rename = "recall_at_1")]
-    RecallAt1,
-    #[serde(rename = "recall_at_5")]
-    RecallAt5,
-    #[serde(rename = "recall_at_250")]
-    RecallAt250,
-    Mrr,
+named! {
+    "a metric is cross_entropy, recall_at_1, recall_at_5, recall_at_250 or mrr"
+    /// A measure of the quality of a method's answers.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Metric {
+        CrossEntropy = "cross_entropy",
+        #[serde(rename = "recall_at_1")]
+        RecallAt1 = "recall_at_1",
+        #[serde(rename = "recall_at_5")]
+        RecallAt5 = "recall_at_5",
+        #[serde(rename = "recall_at_250")]
+        RecallAt250 = "recall_at_250",
+        Mrr = "mrr",
+    }
 }
 
 impl Metric {
-    pub const ALL: [Metric; 5] =
-        [Metric::CrossEntropy, Metric::RecallAt1, Metric::RecallAt5, Metric::RecallAt250, Metric::Mrr];
-
-    /// Its name in files and addresses.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::CrossEntropy => "cross_entropy",
-            Self::RecallAt1 => "recall_at_1",
-            Self::RecallAt5 => "recall_at_5",
-            Self::RecallAt250 => "recall_at_250",
-            Self::Mrr => "mrr",
-        }
-    }
-
     /// Its name on pages.
     pub fn label(self) -> &'static str {
         match self {
@@ -383,11 +372,5 @@ impl Metric {
     /// Whether the first of two figures is the better one.
     pub fn better(self, one: f64, other: f64) -> bool {
         if self.lower_is_better() { one < other } else { one > other }
-    }
-}
-
-impl fmt::Display for Metric {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

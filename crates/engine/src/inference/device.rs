@@ -1,30 +1,35 @@
 //! The devices that models run on.
 
-use std::{fmt, str::FromStr};
-
+use atelier_core::named;
 use ort::{ep, session::builder::SessionBuilder};
 use serde::{Deserialize, Serialize};
 
-/// The device that a release runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Device {
-    Cpu,
-    Cuda,
-    /// A model server, on whatever device it has.
-    Remote,
+named! {
+    "a device is cpu, cuda or remote"
+    /// The device that a release runs on.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Device {
+        Cpu = "cpu",
+        Cuda = "cuda",
+        /// A model server, on whatever device it has.
+        Remote = "remote",
+    }
 }
 
-/// The device that the settings ask for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DeviceChoice {
-    /// CUDA if its provider loads and the models run on it, otherwise the CPU.
-    #[default]
-    Auto,
-    Cpu,
-    /// CUDA, or an error.
-    Cuda,
+named! {
+    "a device is auto, cpu or cuda"
+    /// The device that the settings ask for.
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum DeviceChoice {
+        /// CUDA if its provider loads and the models run on it, otherwise the CPU.
+        #[default]
+        Auto = "auto",
+        Cpu = "cpu",
+        /// CUDA, or an error.
+        Cuda = "cuda",
+    }
 }
 
 impl DeviceChoice {
@@ -39,14 +44,6 @@ impl DeviceChoice {
 }
 
 impl Device {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Cuda => "cuda",
-            Self::Remote => "remote",
-        }
-    }
-
     /// Adds the device's execution provider. A failure must be an error, because ONNX Runtime would fall back to the
     /// CPU silently. Without TF32, which would round what it multiplies to ten bits, answers are those of the CPU.
     pub fn configure(self, builder: SessionBuilder) -> Result<SessionBuilder, ort::Error> {
@@ -56,25 +53,6 @@ impl Device {
                 .with_tf32(false)
                 .build()
                 .error_on_failure()])?),
-        }
-    }
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for DeviceChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda),
-            other => Err(format!("unknown device {other:?}; expected auto, cpu or cuda")),
         }
     }
 }
