@@ -403,7 +403,7 @@ impl<'a> Counts<'a> {
             *feature = f64::from(u8::from(named.contains(&article)));
         }
         if let Ok(at) = view.outfits.binary_search_by_key(&article, |(article, _)| *article) {
-            let says = view.outfits[at].1;
+            let says = &view.outfits[at].1;
             let from = self.features() - says.len();
             features[from..].iter_mut().zip(says).for_each(|(feature, says)| *feature = f64::from(*says));
         }
