@@ -74,7 +74,8 @@ pub fn app(state: AppState) -> Router {
         page: docs::render(&document, state.is_demo()),
         tools: agents::describe(&document),
     });
-    let gate = Gate::new(state.access().clone(), state.clock.clone(), state.limits, guards);
+    let work = state.part::<Work>().clone();
+    let gate = Gate::new(state.access().clone(), state.clock.clone(), state.limits, guards, work);
     let around = middleware::from_fn_with_state(Arc::new((state.clone(), gate)), around);
     Router::new()
         .nest(VERSION, router.clone())
@@ -111,7 +112,7 @@ async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Reque
         cross_origin.put_on(&mut response);
     }
     timer.stop(&state.metrics, &response);
-    compression::compress(accepted, response).await
+    compression::compress(accepted, response, state.part()).await
 }
 
 /// Refuses a request without a host, lets the gate admit it to its handler, gives a problem or a panic its body, and every

@@ -41,7 +41,7 @@ pub(super) fn blanks(
             }
         };
         let mut alternatives = Vec::new();
-        if admissible.count() == 0 {
+        if admissible.is_empty() {
             alternatives = limits.widened(types.get(&slot));
             let detail = nothing_admissible(draft, known, slot, &alternatives);
             draft.warn("nothing-admissible", detail, []);

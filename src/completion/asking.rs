@@ -198,13 +198,8 @@ fn issue_ticket(
         let articles = completion.sets.iter().flat_map(|set| &set.articles);
         articles.filter(move |(filled, _)| *filled == slot).map(|(_, article)| ArticleId::clone(&article.id))
     };
-    // A basket holds variants, maybe two of an article, which an outfit has once.
-    let mut outfit: Vec<Option<ArticleId>> = Vec::with_capacity(question.request.outfit.len());
-    for slot in &question.request.outfit {
-        let article = slot.as_ref().and_then(|id| route.live.known_article_id(id));
-        let is_there = article.is_some() && outfit.contains(&article);
-        outfit.push(article.filter(|_| !is_there));
-    }
+    let catalogue = &route.live.catalogue;
+    let id = |position: &Option<u32>| Some(catalogue.any_article((*position)?)?.id.clone());
     let suggested = |blank: &Blank| SuggestedFor {
         slot: blank.slot,
         articles: blank.suggestions.iter().map(|suggestion| suggestion.article.id.clone()).collect(),
@@ -218,7 +213,7 @@ fn issue_ticket(
         at: now,
         is_shared: false,
         held_out: question.held_out,
-        outfit,
+        outfit: completion.outfit.iter().take(question.request.outfit.len()).map(id).collect(),
         blanks: completion.blanks.iter().map(suggested).collect(),
     })
 }

@@ -223,6 +223,9 @@ impl Default for Filters {
 /// The answer.
 #[derive(Debug, Clone)]
 pub struct Completion {
+    /// The positions of the request's articles by its slots. A basket holds variants, maybe two of an article, which an outfit
+    /// has once.
+    pub outfit: Vec<Option<u32>>,
     pub blanks: Vec<Blank>,
     pub sets: Vec<OutfitSet>,
     pub variants: Variants,
@@ -414,6 +417,7 @@ fn read_answers(
 ) -> Completion {
     let (mut personas, mut steps, mut unmet) = (None, None, Vec::new());
     let mut warnings = std::mem::take(&mut prepared.warnings);
+    let outfit = std::mem::take(&mut prepared.outfit);
     let mut blanks = Vec::with_capacity(prepared.blanks.len());
     for blank in &prepared.blanks {
         let mut answer = answers.next().expect("each question has its answer; this is a bug");
@@ -423,7 +427,7 @@ fn read_answers(
     }
     warnings.extend(prepare::bounded(unmet));
     let (sets, variants, cost) = (Vec::new(), Variants::new(), Cost::default());
-    Completion { blanks, sets, variants, warnings, personas, steps, cost }
+    Completion { outfit, blanks, sets, variants, warnings, personas, steps, cost }
 }
 
 /// Turns an answer's indices into articles, and puts them where rules want them.

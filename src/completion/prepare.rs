@@ -79,6 +79,8 @@ pub(super) struct Prepared {
     pub(super) slots: Vec<u32>,
     /// For each of `slots`, its position in the request's outfit.
     pub(super) positions: Vec<usize>,
+    /// See [`Completion::outfit`](super::Completion::outfit).
+    pub(super) outfit: Vec<Option<u32>>,
     pub(super) blanks: Vec<Blank>,
     pub(super) budget: Option<Budget>,
     /// None if no rule can concern it, or none does yet.
@@ -208,6 +210,7 @@ impl Prepared {
             articles: Arc::clone(served.articles),
             slots: slots.held,
             positions: slots.positions,
+            outfit: slots.outfit,
             blanks,
             budget,
             asked,
@@ -293,8 +296,9 @@ pub(super) struct Slots {
     pub(super) held: Vec<u32>,
     /// For each of `held`, its slot in the request.
     pub(super) positions: Vec<usize>,
-    /// The positions of all articles of the outfit.
+    /// The positions of all articles of the outfit, alone and by the request's slots.
     pub(super) articles: Vec<u32>,
+    outfit: Vec<Option<u32>>,
     /// The blanks: the slot in the request and the position in `held`.
     pub(super) blanks: Vec<(usize, usize)>,
 }
@@ -305,7 +309,8 @@ impl Slots {
         let known = known(served, method);
         let size = outfit.len();
         let (held, positions) = (Vec::with_capacity(size), Vec::with_capacity(size));
-        let mut slots = Self { held, positions, articles: Vec::with_capacity(size), blanks: Vec::new() };
+        let (articles, blanks) = (Vec::with_capacity(size), Vec::new());
+        let mut slots = Self { held, positions, articles, outfit: vec![None; size], blanks };
         for (slot, article) in outfit.iter().enumerate() {
             let Some(id) = article else {
                 slots.blanks.push((slot, slots.held.len()));
@@ -336,6 +341,7 @@ impl Slots {
                 continue;
             }
             slots.articles.push(position);
+            slots.outfit[slot] = Some(position);
             if !known.contains(position) {
                 let detail = format!(
                     "{id} is in the catalogue, but release {} was trained without it: {method} does not see it",

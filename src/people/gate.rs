@@ -31,6 +31,7 @@ use crate::{
             Kind, Problem,
             peer::Peer,
             routes::{Deadline, Guard, Guards, matched},
+            serve::{Amount, Work},
             source::check_program,
             streams::Streams,
         },
@@ -44,11 +45,12 @@ pub(crate) struct Gate {
     limits: Limits,
     guards: Guards,
     streams: Streams,
+    work: Work,
 }
 
 impl Gate {
-    pub(crate) fn new(access: Access, clock: Clock, limits: Limits, guards: Guards) -> Self {
-        Self { access, clock, limits, guards, streams: Streams::new(limits) }
+    pub(crate) fn new(access: Access, clock: Clock, limits: Limits, guards: Guards, work: Work) -> Self {
+        Self { access, clock, limits, guards, streams: Streams::new(limits), work }
     }
 
     /// Passes a request on within its deadline, an API operation's with the caller that it admits.
@@ -143,7 +145,7 @@ impl Gate {
                     }
                 }
                 request.extensions_mut().insert(Caller(Author { actor, peer }));
-                let answer = next.run(request);
+                let answer = self.work.run(Amount::of(&request), next.run(request));
                 if guard.deadline == Deadline::Stream { self.streams.run(answer).await } else { answer.await }
             }
             Err(refusal) => refusal,

@@ -139,13 +139,9 @@ impl LiveRelease {
 
     /// The article that an id names, its own or a variant's; the same id if there is none.
     pub fn article_id(&self, id: &ArticleId) -> ArticleId {
-        self.known_article_id(id).unwrap_or_else(|| id.clone())
-    }
-
-    /// The same; None if there is none.
-    pub fn known_article_id(&self, id: &ArticleId) -> Option<ArticleId> {
-        let position = self.catalogue.position_of(id.as_str())?;
-        Some(self.catalogue.any_article(position).map_or(id, |article| &article.id).clone())
+        let position = self.catalogue.position_of(id.as_str());
+        let article = position.and_then(|position| self.catalogue.any_article(position));
+        article.map_or(id, |article| &article.id).clone()
     }
 
     /// Whether it has the changes up to these revisions of articles, settings and looks.

@@ -7,8 +7,8 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 /// What is known of a candidate, each as ln(1 + x).
 pub const FEATURES: usize = 7;
-/// The outfits of an article that are looked at, the latest. It bounds the time of a question (at 380,000 outfits of 30,000
-/// articles 32 µs of 480): an article may be in a tenth of all outfits.
+/// The outfits of an article that are looked at, the latest. It bounds the time of a question: an article may be in a tenth of all
+/// outfits.
 const LATEST: usize = 1024;
 /// The visible articles that an outfit must have. Pairs of articles say what one of them tells.
 const SHARED: usize = 2;
@@ -47,8 +47,8 @@ pub struct Alike {
     pub outfits: usize,
 }
 
-/// The candidates that remembered outfits name, with what is known of them, in the articles' order.
-pub type Candidates = BTreeMap<u32, [f32; FEATURES]>;
+/// The candidates that remembered outfits name, ascending, with what is known of them.
+pub type Candidates = Vec<(u32, [f32; FEATURES])>;
 
 impl OutfitMemory {
     /// `articles` is the number of articles in the vocabulary.
@@ -80,26 +80,39 @@ impl OutfitMemory {
         (0..number(self.outfits.starts.len() - 1)).map(|outfit| self.outfits.of(outfit))
     }
 
-    /// What the outfits that share two of the visible articles say. One that is learned from is left out: any with these articles
-    /// and its size says the same of the target.
-    pub fn describe(&self, visible: &[u32], own: Option<Own>) -> Candidates {
-        let (mut candidates, mut left_out) = (Candidates::new(), own);
+    /// What the outfits that share two of the visible articles say of those that are wanted. One that is learned from is left
+    /// out: any with these articles and its size says the same of the target.
+    pub fn describe(&self, visible: &[u32], own: Option<Own>, is_wanted: impl Fn(u32) -> bool) -> Candidates {
+        let rarities: Vec<f32> = visible.iter().map(|article| self.rarity(*article, own.is_some())).collect();
+        let (mut said, mut named, mut left_out) = (Vec::new(), Vec::new(), own);
         for articles in self.sharing(visible) {
-            let shared = articles.iter().filter(|article| visible.contains(article)).count();
+            let (before, mut shared, mut rare) = (named.len(), 0, 0.0);
+            for &article in articles {
+                if let Some(place) = visible.iter().position(|other| *other == article) {
+                    shared += 1;
+                    rare += rarities[place];
+                } else if is_wanted(article) {
+                    named.push((article, said.len()));
+                }
+            }
             let is_own = |own: Own| {
                 shared == visible.len() && articles.len() == own.size && articles.contains(&own.target)
             };
             if left_out.take_if(|own| is_own(*own)).is_some() {
-                continue;
-            }
-            let says = self.say(visible, articles, shared, own.is_some());
-            for &article in articles.iter().filter(|article| !visible.contains(article)) {
-                let sums = candidates.entry(article).or_default();
-                sums.iter_mut().zip(says).for_each(|(sum, says)| *sum += says);
+                named.truncate(before);
+            } else if named.len() > before {
+                said.push(say(visible.len(), articles.len(), shared, rare));
             }
         }
-        candidates.values_mut().flatten().for_each(|sum| *sum = sum.ln_1p());
-        candidates
+        named.sort_unstable();
+        let add_up = |named: &[(u32, usize)]| {
+            let mut sums = [0.0; FEATURES];
+            for (_, outfit) in named {
+                sums.iter_mut().zip(said[*outfit]).for_each(|(sum, says)| *sum += says);
+            }
+            (named[0].0, sums.map(f32::ln_1p))
+        };
+        named.chunk_by(|(one, _), (next, _)| one == next).map(add_up).collect()
     }
 
     /// The outfits that have the article with most of the visible ones. If several have as many, those are counted whose articles
@@ -146,37 +159,40 @@ impl OutfitMemory {
     }
 
     /// The outfits that share enough articles with the visible ones.
+    #[expect(clippy::stable_sort_primitive, reason = "it merges the articles' lists, which ascend")]
     fn sharing(&self, visible: &[u32]) -> Vec<&[u32]> {
         let mut found: Vec<u32> = Vec::new();
         for &article in visible {
             let with_article = self.with_article.of(article);
             found.extend_from_slice(&with_article[with_article.len().saturating_sub(LATEST)..]);
         }
-        found.sort_unstable();
+        found.sort();
         let often = found.chunk_by(|one, next| one == next).filter(|same| same.len() >= SHARED);
         often.map(|same| self.outfits.of(same[0])).collect()
     }
 
-    /// What an outfit says of each of its other articles; rare articles say more. `own` is whether the counts include the
-    /// outfit that is learned from.
+    /// `own` is whether the counts include the outfit that is learned from.
     #[expect(clippy::cast_precision_loss, reason = "logarithms of counts need few digits")]
-    fn say(&self, visible: &[u32], articles: &[u32], shared: usize, own: bool) -> [f32; FEATURES] {
+    fn rarity(&self, article: u32, own: bool) -> f32 {
         let count = |outfits: &[u32]| (outfits.len() - usize::from(own)).max(1) as f32;
-        let all = count(&self.outfits.starts);
-        let rarity = |article: &u32| (all / count(self.with_article.of(*article))).ln();
-        let rare: f32 = articles.iter().filter(|article| visible.contains(article)).map(rarity).sum();
-        let overlap = shared as f32;
-        let cosine = overlap / ((visible.len() * (articles.len() - 1)) as f32).sqrt();
-        [
-            1.0,
-            if shared > SHARED { 1.0 } else { 0.0 },
-            cosine,
-            cosine.powi(3),
-            overlap * overlap / (articles.len() - shared) as f32,
-            rare.powi(3),
-            4.0_f32.powf(overlap),
-        ]
+        (count(&self.outfits.starts) / count(self.with_article.of(article))).ln()
     }
+}
+
+/// What an outfit of some articles says of each that is not visible. Rare articles that are `shared` say more.
+#[expect(clippy::cast_precision_loss, reason = "an outfit has few articles")]
+fn say(visible: usize, articles: usize, shared: usize, rare: f32) -> [f32; FEATURES] {
+    let overlap = shared as f32;
+    let cosine = overlap / ((visible * (articles - 1)) as f32).sqrt();
+    [
+        1.0,
+        if shared > SHARED { 1.0 } else { 0.0 },
+        cosine,
+        cosine.powi(3),
+        overlap * overlap / (articles - shared) as f32,
+        rare.powi(3),
+        4.0_f32.powf(overlap),
+    ]
 }
 
 impl Lists {
@@ -198,20 +214,26 @@ mod tests {
         OutfitMemory::new(12, outfits.iter().copied())
     }
 
+    fn articles(candidates: &Candidates) -> Vec<u32> {
+        candidates.iter().map(|(article, _)| *article).collect()
+    }
+
     #[test]
     fn outfits_that_share_two_articles_name_their_others() {
         let memory = memory(&[&[0, 1, 2, 3], &[0, 1, 2, 4, 5], &[0, 6, 7], &[8, 9]]);
-        let found = memory.describe(&[2, 0, 1, 11], None);
-        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [3, 4, 5]);
+        let describe = |visible: &[u32]| memory.describe(visible, None, |_| true);
+        let found = describe(&[2, 0, 1, 11]);
+        assert_eq!(articles(&found), [3, 4, 5]);
         // Five of four outfits, so that no article is in all.
         let rare = ((5.0_f32 / 3.0).ln() + 2.0 * (5.0_f32 / 2.0).ln()).powi(3);
         let cosine = 3.0 / 4.0_f32.sqrt() / 4.0_f32.sqrt();
         let expected = [1.0, 1.0, cosine, cosine.powi(3), 9.0 / 2.0, rare, 64.0].map(f32::ln_1p);
-        for (found, expected) in found[&4].iter().zip(expected) {
+        for (found, expected) in found[1].1.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-6, "{found} {expected}");
         }
-        assert!(memory.describe(&[6, 0], None).keys().eq([&7]), "two of three");
-        assert!(memory.describe(&[8, 9], None).is_empty() && memory.describe(&[0], None).is_empty());
+        assert_eq!(articles(&describe(&[6, 0])), [7], "two of three");
+        assert!(describe(&[8, 9]).is_empty() && describe(&[0]).is_empty());
+        assert_eq!(memory.describe(&[2, 0, 1, 11], None, |article| article != 4), [found[0], found[2]]);
     }
 
     #[test]
@@ -233,8 +255,10 @@ mod tests {
             let others = [&all[..own], &all[own + 1..]].concat();
             for &target in *outfit {
                 let visible: Vec<u32> = outfit.iter().copied().filter(|&article| article != target).collect();
-                let left_out = memory(&all).describe(&visible, Some(Own { target, size: outfit.len() }));
-                assert_eq!(left_out, memory(&others).describe(&visible, None), "{outfit:?} without {target}");
+                let left_out = Some(Own { target, size: outfit.len() });
+                let left_out = memory(&all).describe(&visible, left_out, |_| true);
+                let expected = memory(&others).describe(&visible, None, |_| true);
+                assert_eq!(left_out, expected, "{outfit:?} without {target}");
             }
         }
     }
@@ -252,8 +276,9 @@ mod tests {
     fn only_the_latest_outfits_of_an_article_are_looked_at() {
         let mut outfits: Vec<&[u32]> = vec![&[0, 1, 2]];
         outfits.resize(LATEST, &[0, 1, 3]);
-        assert!(memory(&outfits).describe(&[0, 1], None).contains_key(&2));
+        let describe = |outfits: &[&[u32]]| articles(&memory(outfits).describe(&[0, 1], None, |_| true));
+        assert_eq!(describe(&outfits), [2, 3]);
         outfits.push(&[0, 1, 3]);
-        assert!(memory(&outfits).describe(&[0, 1], None).keys().eq([&3]));
+        assert_eq!(describe(&outfits), [3]);
     }
 }

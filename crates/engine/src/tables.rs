@@ -17,6 +17,7 @@ use std::{
 
 use atelier_core::domain::Schema;
 use half::f16;
+use pulp::Arch;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 pub use self::context::{ContextEncoder, Rows};
@@ -242,42 +243,41 @@ impl Tables {
         self.memory.is_some()
     }
 
-    /// Calls `boost` with each article of the vocabulary that an article of the outfit boosts, and by how much.
-    pub fn boosts_of_article(&self, article: u32, mut boost: impl FnMut(u32, f32)) {
-        let Some(memory) = &self.memory else { return };
-        let row = article as usize;
-        let articles = &memory.articles[row * memory.columns..][..memory.columns];
-        for (column, &other) in articles.iter().enumerate() {
-            let strength = memory.strengths.number(row, column);
-            if strength != 0.0 {
-                boost(other, strength);
-            }
-        }
+    /// The articles of the vocabulary that an article of the outfit boosts, each with by how much.
+    pub fn boosts_of_article(&self, article: u32) -> impl Iterator<Item = (u32, f32)> {
+        self.memory.iter().flat_map(move |memory| {
+            let row = article as usize;
+            let articles = memory.articles[row * memory.columns..][..memory.columns].iter().enumerate();
+            let boosts = articles.map(move |(column, other)| (*other, memory.strengths.number(row, column)));
+            boosts.filter(|(_, strength)| *strength != 0.0)
+        })
     }
 
     pub fn outfits(&self) -> Option<&OutfitMemory> {
         self.memory.as_ref()?.outfits.as_ref().map(|(outfits, _)| outfits)
     }
 
-    /// The same for what remembered outfits name beside the visible articles.
-    pub fn boosts_of_outfits(&self, visible: &[u32], mut boost: impl FnMut(u32, f32)) {
-        let Some((outfits, weights)) = self.memory.as_ref().and_then(|memory| memory.outfits.as_ref()) else {
-            return;
-        };
-        for (article, features) in outfits.describe(visible, None) {
-            boost(article, features.iter().zip(weights).map(|(feature, weight)| feature * weight).sum());
-        }
+    /// The same for what remembered outfits name beside the visible articles, if it is wanted.
+    pub fn boosts_of_outfits(
+        &self,
+        visible: &[u32],
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = (u32, f32)> {
+        let outfits = self.memory.as_ref().and_then(|memory| memory.outfits.as_ref());
+        outfits.into_iter().flat_map(move |(outfits, weights)| {
+            let weigh = move |(article, features): (u32, [f32; FEATURES])| {
+                (article, features.iter().zip(weights).map(|(feature, weight)| feature * weight).sum())
+            };
+            outfits.describe(visible, None, &is_wanted).into_iter().map(weigh)
+        })
     }
 
     /// The same for what the customer's features name. `context` has each feature's values.
-    pub fn boosts_of_context(&self, context: &[Vec<u32>], mut boost: impl FnMut(u32, f32)) {
-        for (feature, articles) in self.memory.iter().flat_map(|memory| &memory.named) {
-            for &value in &context[*feature] {
-                if let Some(Some((article, strength))) = articles.get(value as usize) {
-                    boost(*article, *strength);
-                }
-            }
-        }
+    pub fn boosts_of_context(&self, context: &[Vec<u32>]) -> impl Iterator<Item = (u32, f32)> {
+        let named = self.memory.iter().flat_map(|memory| &memory.named);
+        named.flat_map(|(feature, articles)| {
+            context[*feature].iter().filter_map(|value| *articles.get(*value as usize)?)
+        })
     }
 
     /// The most articles that an article boosts; None without a memory.
@@ -334,8 +334,11 @@ impl Matrix {
                 to.iter_mut().zip(&numbers[positions]).for_each(|(to, from)| *to += by * from);
             }
             Numbers::Scaled { steps, scales } => {
-                let by = by * scales[row];
-                to.iter_mut().zip(&steps[positions]).for_each(|(to, from)| *to += by * f32::from(*from));
+                let (by, steps) = (by * scales[row], &steps[positions]);
+                // All instructions of the machine, because a row of the trunk's input is a sum of many of these.
+                Arch::new().dispatch(|| {
+                    to.iter_mut().zip(steps).for_each(|(to, from)| *to += by * f32::from(*from));
+                });
             }
         }
     }

@@ -16,8 +16,13 @@ use tower_http::{
     compression::{Compression, predicate::SizeAbove},
 };
 
+use super::serve::{Amount, Work};
+
 /// Shorter answers fit into a packet as they are.
 const LEAST: u64 = 1024;
+
+/// Longer answers take milliseconds.
+const LITTLE: u64 = 64 << 10;
 
 /// Answers up to this length are compressed whole. Longer ones are compressed as the caller takes them, with a state of a
 /// quarter of a megabyte meanwhile.
@@ -39,7 +44,7 @@ pub(crate) fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// Compresses an answer if it is worth it for what the caller accepts.
-pub(crate) async fn compress(accepted: Option<HeaderValue>, mut response: Response) -> Response {
+pub(crate) async fn compress(accepted: Option<HeaderValue>, mut response: Response, work: &Work) -> Response {
     let length = response.body().size_hint().exact();
     if length.is_some_and(|length| length < LEAST) || !is_text(response.headers()) {
         return response;
@@ -48,6 +53,11 @@ pub(crate) async fn compress(accepted: Option<HeaderValue>, mut response: Respon
         response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
         return response;
     };
+    let amount = if length.is_some_and(|length| length <= LITTLE) { Amount::Little } else { Amount::Much };
+    work.run(amount, compress_for(accepted, response, length)).await
+}
+
+async fn compress_for(accepted: HeaderValue, response: Response, length: Option<u64>) -> Response {
     let mut request = Request::new(Body::empty());
     request.headers_mut().insert(header::ACCEPT_ENCODING, accepted);
     let mut plain = Some(response);

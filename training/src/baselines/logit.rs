@@ -183,9 +183,9 @@ impl Answers for Logit<'_> {
                 add(article, worth);
             }
         }
-        for (&article, says) in &view.outfits {
+        for (article, says) in &view.outfits {
             add(
-                article,
+                *article,
                 self.remembered().iter().zip(says).map(|(weight, says)| weight * f64::from(*says)).sum(),
             );
         }
@@ -367,7 +367,7 @@ impl<'a> Counts<'a> {
             outfits: self
                 .outfits
                 .as_ref()
-                .map_or_else(Candidates::new, |outfits| outfits.describe(question.visible, None)),
+                .map_or_else(Candidates::new, |outfits| outfits.describe(question.visible, None, |_| true)),
         };
         for &article in question.visible {
             for row in self.columns_of(article) {
@@ -402,7 +402,8 @@ impl<'a> Counts<'a> {
         for (feature, named) in features[FIXED + 2 * self.compared.len()..].iter_mut().zip(&view.named) {
             *feature = f64::from(u8::from(named.contains(&article)));
         }
-        if let Some(says) = view.outfits.get(&article) {
+        if let Ok(at) = view.outfits.binary_search_by_key(&article, |(article, _)| *article) {
+            let says = &view.outfits[at].1;
             let from = self.features() - says.len();
             features[from..].iter_mut().zip(says).for_each(|(feature, says)| *feature = f64::from(*says));
         }

@@ -130,14 +130,12 @@ impl Memory {
         targets: Option<&[u32]>,
         kept: Option<&[bool]>,
     ) -> Vec<Candidates> {
-        let has_memory = |article: &u32| kept.is_none_or(|kept| kept[*article as usize]);
+        let has_memory = |article: u32| kept.is_none_or(|kept| kept[article as usize]);
         let describe = |outfit: usize| {
-            let visible: Vec<u32> = shard.visible(outfit).filter(has_memory).collect();
+            let visible: Vec<u32> = shard.visible(outfit).filter(|article| has_memory(*article)).collect();
             let size = shard.range(Rows::Slots, outfit).len();
             let own = targets.map(|targets| Own { target: targets[outfit], size });
-            let mut candidates = outfits.describe(&visible, own);
-            candidates.retain(|article, _| has_memory(article));
-            candidates
+            outfits.describe(&visible, own, has_memory)
         };
         (0..shard.outfits()).map(describe).collect()
     }
@@ -145,8 +143,8 @@ impl Memory {
     /// Adds what remembered outfits say of each outfit.
     pub(crate) fn add_outfits(&self, weights: &Weights, said: &[Candidates], logits: &mut [f32]) {
         for (logits, candidates) in logits.chunks_exact_mut(logits.len() / said.len().max(1)).zip(said) {
-            for (&article, features) in candidates {
-                logits[article as usize] += dot(weights.data(self.outfits), features);
+            for (article, features) in candidates {
+                logits[*article as usize] += dot(weights.data(self.outfits), features);
             }
         }
     }
@@ -164,10 +162,10 @@ impl Memory {
         }
         let into = gradients.dense_mut(self.outfits, weights);
         for (logits, candidates) in logits.chunks_exact(logits.len() / said.len()).zip(said) {
-            for (&article, features) in candidates {
+            for (article, features) in candidates {
                 into.iter_mut()
                     .zip(features)
-                    .for_each(|(to, feature)| *to += logits[article as usize] * feature);
+                    .for_each(|(to, feature)| *to += logits[*article as usize] * feature);
             }
         }
     }

@@ -130,11 +130,9 @@ fn add_memory(graph: &mut Graph, tables: &Tables, articles: usize, half: bool) {
     let mut table = Table::new(articles + 2, columns);
     for article in 0..articles {
         let place = u32::try_from(article).expect("a vocabulary is counted in 32 bits; this is a bug");
-        let mut column = 0;
-        tables.boosts_of_article(place, |other, strength| {
+        for (column, (other, strength)) in tables.boosts_of_article(place).enumerate() {
             table.set(article, column, other, strength);
-            column += 1;
-        });
+        }
     }
     let mut found = [Vec::new(), Vec::new()];
     let mut look_up = |graph: &mut Graph, name: &str, table: Table, rows: &str| {

@@ -105,54 +105,63 @@ impl Mask {
     }
 }
 
-/// A set of few articles, or of neighbours: only its words with articles take memory. It does not know how many articles
+/// A set of few articles, or of neighbours: only its blocks with articles take memory. It does not know how many articles
 /// there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SparseMask {
-    /// Indices in a mask's words, ascending, and the words, none of which is 0.
-    words: Vec<(u32, u64)>,
+    /// Indices of blocks of a mask's words, ascending, and the blocks, each with an article.
+    blocks: Vec<(u32, Block)>,
 }
+
+/// Neighbouring words of a mask, of as many articles.
+type Block = [u64; 4];
+const BLOCK: u32 = 4 * u64::BITS;
 
 impl SparseMask {
     pub fn insert(&mut self, article: u32) {
-        let (index, bit) = Self::index(article);
-        match self.words.binary_search_by_key(&index, |(index, _)| *index) {
-            Ok(at) => self.words[at].1 |= bit,
-            Err(at) => self.words.insert(at, (index, bit)),
-        }
+        let (index, word, bit) = Self::index(article);
+        let at = self.find(index).unwrap_or_else(|at| {
+            self.blocks.insert(at, (index, Block::default()));
+            at
+        });
+        self.blocks[at].1[word] |= bit;
     }
 
     pub fn remove(&mut self, article: u32) {
-        let (index, bit) = Self::index(article);
-        if let Ok(at) = self.words.binary_search_by_key(&index, |(index, _)| *index) {
-            self.words[at].1 &= !bit;
-            if self.words[at].1 == 0 {
-                self.words.remove(at);
+        let (index, word, bit) = Self::index(article);
+        if let Ok(at) = self.find(index) {
+            self.blocks[at].1[word] &= !bit;
+            if self.blocks[at].1 == Block::default() {
+                self.blocks.remove(at);
             }
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.blocks.is_empty()
     }
 
     pub fn contains(&self, article: u32) -> bool {
-        let (index, bit) = Self::index(article);
-        let at = self.words.binary_search_by_key(&index, |(index, _)| *index);
-        at.is_ok_and(|at| self.words[at].1 & bit != 0)
+        let (index, word, bit) = Self::index(article);
+        self.find(index).is_ok_and(|at| self.blocks[at].1[word] & bit != 0)
     }
 
-    fn index(article: u32) -> (u32, u64) {
-        (article / u64::BITS, 1 << (article % u64::BITS))
+    fn find(&self, index: u32) -> Result<usize, usize> {
+        self.blocks.binary_search_by_key(&index, |(index, _)| *index)
+    }
+
+    /// The index of its block, that of its word in there, and its bit.
+    fn index(article: u32) -> (u32, usize, u64) {
+        let of_block = article % BLOCK;
+        (article / BLOCK, of_block as usize / BITS, 1 << (of_block % u64::BITS))
     }
 }
 
 impl Mask {
-    /// # Panics
-    /// If an article of the other set is not in the vocabulary; [`Mask::subtract_sparse`] does, too.
+    /// The other set's articles are in the vocabulary, as those of [`Mask::subtract_sparse`].
     pub fn unite_sparse(&mut self, other: &SparseMask) {
-        for (index, word) in &other.words {
-            self.words[*index as usize] |= word;
+        for (index, block) in &other.blocks {
+            self.zip_block(*index, block, |own, other| own | other);
         }
     }
 
@@ -162,29 +171,37 @@ impl Mask {
         of: &SparseMask,
         others: impl IntoIterator<Item = &'a SparseMask>,
     ) -> bool {
-        let mut rests: Vec<&[(u32, u64)]> = others.into_iter().map(|other| &other.words[..]).collect();
+        let mut rests: Vec<&[(u32, Block)]> = others.into_iter().map(|other| &other.blocks[..]).collect();
         let mut meets = false;
-        for &(index, word) in &of.words {
-            let mut added = word;
+        for (index, block) in &of.blocks {
+            let mut added = *block;
             for rest in &mut rests {
                 // Both ascend.
                 while let [(at, other), after @ ..] = *rest
-                    && *at <= index
+                    && at <= index
                 {
-                    added &= if *at == index { !other } else { u64::MAX };
+                    if at == index {
+                        added.iter_mut().zip(other).for_each(|(added, other)| *added &= !other);
+                    }
                     *rest = after;
                 }
             }
-            meets |= added != word;
-            self.words[index as usize] |= added;
+            meets |= added != *block;
+            self.zip_block(*index, &added, |own, added| own | added);
         }
         meets
     }
 
     pub fn subtract_sparse(&mut self, other: &SparseMask) {
-        for (index, word) in &other.words {
-            self.words[*index as usize] &= !word;
+        for (index, block) in &other.blocks {
+            self.zip_block(*index, block, |own, other| own & !other);
         }
+    }
+
+    fn zip_block(&mut self, index: u32, other: &Block, with: impl Fn(u64, u64) -> u64) {
+        let own = &mut self.words[index as usize * other.len()..];
+        // The last block may be longer than the mask's rest, where it has no article.
+        own.iter_mut().zip(other).for_each(|(own, other)| *own = with(*own, *other));
     }
 }
 

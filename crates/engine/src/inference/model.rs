@@ -487,21 +487,20 @@ fn all_boosts(tables: &Tables, questions: &[Question]) -> Vec<Boosts> {
     asked.iter().map(|question| boosts(tables, question)).collect()
 }
 
-/// What the memory adds to the logits of articles, by position.
+/// What the memory adds to the logits of articles that the question looks at, by position.
 fn boosts(tables: &Tables, question: &Question) -> Boosts {
-    let mut boosts = Vec::new();
-    let mut boost = |index: u32, by: f32| {
-        boosts.extend(question.articles.position_in_vocabulary(index).map(|position| (position, by)));
+    let admissible = question.admissible.as_deref().filter(|_| question.only_admissible);
+    let find = |index: u32| {
+        let position = question.articles.position_in_vocabulary(index)?;
+        let is_wanted = admissible.is_none_or(|admissible| admissible.contains(position));
+        (is_wanted || question.placements_of.contains(&position)).then_some(position)
     };
     let visible = visible(&question.articles, &question.slots);
-    for &own in &visible {
-        tables.boosts_of_article(own, &mut boost);
-    }
-    if !question.without_outfits {
-        tables.boosts_of_outfits(&visible, &mut boost);
-    }
-    tables.boosts_of_context(&question.context, &mut boost);
-    Boosts::new(boosts)
+    let asked = if question.without_outfits { &[] } else { &visible[..] };
+    let boosts = visible.iter().flat_map(|own| tables.boosts_of_article(*own));
+    let boosts = boosts.chain(tables.boosts_of_outfits(asked, |index| find(index).is_some()));
+    let boosts = boosts.chain(tables.boosts_of_context(&question.context));
+    Boosts::new(boosts.filter_map(|(index, by)| Some((find(index)?, by))).collect())
 }
 
 /// The articles of the vocabulary that an outfit has, by number.

@@ -375,7 +375,6 @@ async fn answer(
     let progress = bodies.begin(head);
     // HTTP/2 says in a frame of its own that a connection ends.
     let has_header = request.version() < Version::HTTP_2;
-    let amount = Amount::of(&request);
     // Before the wait, because a request that has arrived is not lost when the service stops.
     let request = track_request(request, &progress);
     // hyper refuses it only if it does not come at once.
@@ -383,7 +382,7 @@ async fn answer(
     let mut response = if is_too_long {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
     } else if progress.may_begin().await {
-        work.run(amount, router.call(request)).await?
+        router.call(request).await?
     } else {
         refuse()
     };

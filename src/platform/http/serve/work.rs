@@ -1,5 +1,5 @@
-//! Keeps the threads that compute answers apart from those that move bytes, but for small completions: their models have threads
-//! of their own. Requests that wait for a core would otherwise delay everyone's bytes, and health checks.
+//! Keeps the threads that compute answers apart from those that move bytes, but for small completions, whose models have threads
+//! of their own, and for what precedes every handler. Requests that wait for a core would otherwise delay everyone's bytes, and health checks.
 
 use std::{
     future::pending,
@@ -27,6 +27,8 @@ use crate::{platform::http::routes::VERSION, telemetry::carried};
 
 /// The longest body of a completion that computes little.
 const LITTLE: u64 = 16 << 10;
+/// Begins the paths of documents.
+const DOCUMENTS: [&str; 3] = ["/docs", "/openapi.json", "/static/"];
 /// While fewer other requests run, small completions delay health checks and others' bytes by a few milliseconds.
 const FEW: usize = 64;
 
@@ -90,12 +92,12 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// How much a request computes.
+/// How much the handler of a request computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// A health check.
     Nothing,
-    /// A small completion: its model runs on threads of its own.
+    /// A small completion, whose model runs on threads of its own, or a document that is at hand.
     Little,
     Much,
 }
@@ -108,6 +110,7 @@ impl Amount {
             "/complete" if request.body().size_hint().upper().is_some_and(|most| most <= LITTLE) => {
                 Self::Little
             }
+            _ if DOCUMENTS.iter().any(|start| path.starts_with(start)) => Self::Little,
             _ => Self::Much,
         }
     }
