@@ -4,25 +4,20 @@ use atelier_core::util::http_client::Origin;
 use atelier_engine::inference::{self, DeviceChoice};
 use serde::Deserialize;
 
-/// The section `[engine]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Engine {
-    pub device: DeviceChoice,
-    /// The most threads of a method; 0 means the number of cores, up to four.
-    pub workers: usize,
-    /// The most outfits in a batch.
-    pub batch: usize,
-    /// The most outfits that wait for a method.
-    pub queue: usize,
-    /// `http://host:port` or `https://user:password@host:port` of a model server, which answers instead of sessions
-    /// of the service's own.
-    pub remote: Option<Origin>,
-}
-
-impl Default for Engine {
-    fn default() -> Self {
-        Self { device: DeviceChoice::Auto, workers: 0, batch: 64, queue: 1024, remote: None }
+settings! {
+    /// The section `[engine]`.
+    #[derive(Debug, Clone, PartialEq, Deserialize)]
+    pub struct Engine {
+        device: DeviceChoice = DeviceChoice::Auto,
+        /// The most threads of a method; 0 means the number of cores, up to four.
+        workers: usize = 0,
+        /// The most outfits in a batch.
+        batch: usize = 64,
+        /// The most outfits that wait for a method.
+        queue: usize = 1024,
+        /// `http://host:port` or `https://user:password@host:port` of a model server, which answers instead of sessions
+        /// of the service's own.
+        remote: Option<Origin> = None,
     }
 }
 

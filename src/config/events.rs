@@ -6,16 +6,17 @@ use serde::Deserialize;
 
 use super::{DAY, check_days};
 
-/// The section `[events]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Events {
-    /// Days after which an event comes too late.
-    pub late_days: u32,
-    /// Days for which events are kept.
-    pub keep_days: u32,
-    /// Days after a suggestion was shown in which a purchase without a ticket belongs to it.
-    pub window_days: u32,
+settings! {
+    /// The section `[events]`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    pub struct Events {
+        /// Days after which an event comes too late.
+        late_days: u32 = 90,
+        /// Days for which events are kept.
+        keep_days: u32 = 400,
+        /// Days after a suggestion was shown in which a purchase without a ticket belongs to it.
+        window_days: u32 = 7,
+    }
 }
 
 /// For how long events matter.
@@ -27,12 +28,6 @@ pub struct EventTerms {
     pub kept: Duration,
     /// How long after a suggestion a purchase without a ticket belongs to it.
     pub window: Duration,
-}
-
-impl Default for Events {
-    fn default() -> Self {
-        Self { late_days: 90, keep_days: 400, window_days: 7 }
-    }
 }
 
 impl Events {

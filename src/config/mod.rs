@@ -4,6 +4,25 @@
 //! `ATELIER__SECTION__KEY`. The flag `--set section.key=value` sets any setting; common settings also have their own flags,
 //! which override it.
 
+/// A section, with the default of each setting.
+macro_rules! settings {
+    ($(#[$about:meta])* pub struct $section:ident {
+        $($(#[$field_about:meta])* $field:ident: $type:ty = $default:expr,)+
+    }) => {
+        $(#[$about])*
+        #[serde(deny_unknown_fields, default)]
+        pub struct $section {
+            $($(#[$field_about])* pub $field: $type,)+
+        }
+
+        impl Default for $section {
+            fn default() -> Self {
+                Self { $($field: $default),+ }
+            }
+        }
+    };
+}
+
 mod engine;
 mod events;
 mod limits;
@@ -86,21 +105,22 @@ impl Feeds {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Server {
-    /// `host:port`.
-    pub address: String,
-    /// The PEM file with the certificate for TLS, and with those of its authorities after it.
-    pub certificate: Option<PathBuf>,
-    /// The PEM file with the certificate's private key.
-    pub key: Option<PathBuf>,
-    /// Addresses and networks of proxies that name their caller in `X-Forwarded-For`, separated by spaces.
-    pub trusted_proxies: String,
-    /// Milliseconds between the signal to stop and the stop, in which only `/readyz` refuses.
-    pub unready_ms: u32,
-    /// Milliseconds in which running requests may finish when the service stops.
-    pub drain_ms: u32,
+settings! {
+    #[derive(Debug, Clone, PartialEq, Deserialize)]
+    pub struct Server {
+        /// `host:port`.
+        address: String = "127.0.0.1:8080".into(),
+        /// The PEM file with the certificate for TLS, and with those of its authorities after it.
+        certificate: Option<PathBuf> = None,
+        /// The PEM file with the certificate's private key.
+        key: Option<PathBuf> = None,
+        /// Addresses and networks of proxies that name their caller in `X-Forwarded-For`, separated by spaces.
+        trusted_proxies: String = String::new(),
+        /// Milliseconds between the signal to stop and the stop, in which only `/readyz` refuses.
+        unready_ms: u32 = 0,
+        /// Milliseconds in which running requests may finish when the service stops.
+        drain_ms: u32 = 20_000,
+    }
 }
 
 impl Server {
@@ -168,15 +188,16 @@ impl Database {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Models {
-    /// The folder of releases.
-    pub folder: PathBuf,
-    /// The release to serve.
-    pub release: String,
-    /// The least share of the catalogue's articles that a release must have to be activated without force.
-    pub least_known: f64,
+settings! {
+    #[derive(Debug, Clone, PartialEq, Deserialize)]
+    pub struct Models {
+        /// The folder of releases.
+        folder: PathBuf = models_folder(),
+        /// The release to serve.
+        release: String = "demo".into(),
+        /// The least share of the catalogue's articles that a release must have to be activated without force.
+        least_known: f64 = 0.5,
+    }
 }
 
 impl Models {
@@ -188,24 +209,26 @@ impl Models {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Cache {
-    /// The folder for downloads.
-    pub folder: PathBuf,
+settings! {
+    #[derive(Debug, Clone, PartialEq, Deserialize)]
+    pub struct Cache {
+        /// The folder for downloads.
+        folder: PathBuf = cache_folder(),
+    }
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Access {
-    /// Whether programs need an API key. The demo's need none.
-    pub require_key: bool,
-    /// Origins of other sites whose pages may call the service from a browser, separated by spaces.
-    pub cross_origins: String,
-    /// Seconds without a request after which a person is signed out.
-    pub session_idle_s: u32,
-    /// Seconds after which a person is signed out in any case.
-    pub session_s: u32,
+settings! {
+    #[derive(Debug, Clone, PartialEq, Deserialize)]
+    pub struct Access {
+        /// Whether programs need an API key. The demo's need none.
+        require_key: bool = true,
+        /// Origins of other sites whose pages may call the service from a browser, separated by spaces.
+        cross_origins: String = String::new(),
+        /// Seconds without a request after which a person is signed out.
+        session_idle_s: u32 = 12 * 3600,
+        /// Seconds after which a person is signed out in any case.
+        session_s: u32 = 7 * 24 * 3600,
+    }
 }
 
 impl Access {
@@ -237,42 +260,6 @@ impl Access {
             ));
         }
         Ok(())
-    }
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self {
-            address: "127.0.0.1:8080".into(),
-            certificate: None,
-            key: None,
-            trusted_proxies: String::new(),
-            unready_ms: 0,
-            drain_ms: 20_000,
-        }
-    }
-}
-
-impl Default for Access {
-    fn default() -> Self {
-        Self {
-            require_key: true,
-            cross_origins: String::new(),
-            session_idle_s: 12 * 3600,
-            session_s: 7 * 24 * 3600,
-        }
-    }
-}
-
-impl Default for Models {
-    fn default() -> Self {
-        Self { folder: models_folder(), release: "demo".into(), least_known: 0.5 }
-    }
-}
-
-impl Default for Cache {
-    fn default() -> Self {
-        Self { folder: cache_folder() }
     }
 }
 

@@ -9,34 +9,22 @@ use atelier_core::{
 use atelier_files::NotWorn;
 use serde::Deserialize;
 
-/// The section `[shop]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Shop {
-    /// The ISO 4217 code of prices whose article names no currency.
-    pub currency: String,
-    /// Whose signs separate digits and dates, such as `en` or `de-CH`.
-    pub locale: String,
-    /// The IANA time zone in which people write when a rule starts and ends.
-    pub time_zone: String,
-    /// A file of words that searches take as the same.
-    pub synonyms: Option<PathBuf>,
-    /// The types that imports leave out of feeds; without a list, gift cards and the like.
-    pub not_worn: Option<Vec<String>>,
-    /// The attributes of articles that anyone may read.
-    pub public_attributes: Vec<String>,
-}
-
-impl Default for Shop {
-    fn default() -> Self {
-        Self {
-            currency: "EUR".into(),
-            locale: "en".into(),
-            time_zone: "UTC".into(),
-            synonyms: None,
-            not_worn: None,
-            public_attributes: attributes_with(Use::Public).map(Into::into).collect(),
-        }
+settings! {
+    /// The section `[shop]`.
+    #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+    pub struct Shop {
+        /// The ISO 4217 code of prices whose article names no currency.
+        currency: String = "EUR".into(),
+        /// Whose signs separate digits and dates, such as `en` or `de-CH`.
+        locale: String = "en".into(),
+        /// The IANA time zone in which people write when a rule starts and ends.
+        time_zone: String = "UTC".into(),
+        /// A file of words that searches take as the same.
+        synonyms: Option<PathBuf> = None,
+        /// The types that imports leave out of feeds; without a list, gift cards and the like.
+        not_worn: Option<Vec<String>> = None,
+        /// The attributes of articles that anyone may read.
+        public_attributes: Vec<String> = attributes_with(Use::Public).map(Into::into).collect(),
     }
 }
 

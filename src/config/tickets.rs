@@ -6,14 +6,15 @@ use serde::Deserialize;
 
 use super::{DAY, check_days};
 
-/// The section `[tickets]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Tickets {
-    /// Days after a completion in which feedback on it is accepted.
-    pub days: u32,
-    /// Days after which another key signs completion ids.
-    pub key_days: u32,
+settings! {
+    /// The section `[tickets]`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    pub struct Tickets {
+        /// Days after a completion in which feedback on it is accepted.
+        days: u32 = 90,
+        /// Days after which another key signs completion ids.
+        key_days: u32 = 30,
+    }
 }
 
 /// How long tickets and keys last.
@@ -23,12 +24,6 @@ pub struct TicketTerms {
     pub lifetime: Duration,
     /// How long a key signs.
     pub key_age: Duration,
-}
-
-impl Default for Tickets {
-    fn default() -> Self {
-        Self { days: 90, key_days: 30 }
-    }
 }
 
 impl Tickets {
