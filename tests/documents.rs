@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use atelier::completion::rules::EFFECTS;
+
 #[test]
 fn every_link_and_picture_of_a_document_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -69,6 +71,21 @@ fn every_promise_names_a_test_that_is_there() {
         .filter(|name| !tests.contains(*name))
         .collect();
     assert!(gone.is_empty(), "these tests are not there: {gone:?}");
+}
+
+/// The table of docs/steering.md has a row for each effect of rules, with the field that it needs.
+#[test]
+fn every_effect_of_rules_is_documented() {
+    let text = include_str!("../docs/steering.md");
+    let rows = text.lines().skip_while(|line| !line.starts_with("| `effect`")).skip(2);
+    let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 3, "{rows:?}");
+    for about in EFFECTS {
+        let row = rows.iter().find(|row| row.contains(&format!("`{}`", about.effect)));
+        let row = row.unwrap_or_else(|| panic!("docs/steering.md has no row for {}", about.effect));
+        let needs = row.split('|').nth(2).unwrap_or_default();
+        assert!(about.takes.is_empty() || needs.contains(&format!("`{}`", about.takes)), "{row}");
+    }
 }
 
 fn find_files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {

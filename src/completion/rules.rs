@@ -31,7 +31,7 @@ use crate::platform::fault::{Fault, Field};
 /// The largest factor of a boost; the smallest of a bury is its inverse.
 const MOST_FACTOR: f64 = 1000.0;
 /// The last rank that a pin or a quota can name: most suggestions for one blank.
-const MOST_RANK: usize = 250;
+const MOST_RANK: u64 = 250;
 /// The most ids of a list: a rule that names more is better told by an attribute.
 const MOST_IDS: usize = 5000;
 const OWNER_CHARS: usize = 128;
@@ -39,83 +39,79 @@ const NOTE_CHARS: usize = 2000;
 /// How many different sums of offsets are kept.
 const KEPT_OFFSETS: usize = 64;
 
-/// What a rule does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = RuleEffect)]
-pub enum Effect {
-    /// The articles are never suggested.
-    Exclude,
-    /// The articles are ranked as if they were `factor` times as likely, above 1.
-    Boost,
-    /// The same, below 1.
-    Bury,
-    /// The likeliest of the articles is at `rank`.
-    Pin,
-    /// At least `least` of the suggestions for a blank are of the articles.
-    Quota,
-    /// Where the outfit has one of `others`, the likeliest of the articles comes first.
-    Pair,
-    /// No outfit gets one of the articles beside one of `others`.
-    NeverTogether,
-}
-
-named!(
-    Effect,
-    "an effect is exclude, boost, bury, pin, quota, pair or never-together",
-    Exclude = "exclude",
-    Boost = "boost",
-    Bury = "bury",
-    Pin = "pin",
-    Quota = "quota",
-    Pair = "pair",
-    NeverTogether = "never-together",
-);
-
-/// What the form and the words say of an effect, and which field it takes.
+/// An effect of rules, as the form and the words on pages have it.
 #[derive(Debug)]
 pub struct EffectAbout {
     pub effect: Effect,
+    /// The field of a rule that only some effects take, and that these need; empty for none.
+    pub takes: &'static str,
     /// In the form.
     pub label: &'static str,
     /// What a rule does, with the names of its fields in braces.
     pub words: &'static str,
-    /// The field of a rule that only some effects take, and that these need; empty for none.
-    pub takes: &'static str,
 }
 
-/// In the order of the form.
-pub static EFFECTS: [EffectAbout; 7] = {
-    use Effect::{Boost, Bury, Exclude, NeverTogether, Pair, Pin, Quota};
-    const RANKS: &str = "Ranks {articles} as if they were {factor} times as likely.";
-    const PINS: &str = "Puts the likeliest of {articles} at rank {rank}.";
-    const TAKES: &str = "Takes at least {least} of {articles} among the suggestions for a blank.";
-    const PAIRS: &str = "Where the outfit has one of {others}, puts the likeliest of {articles} first.";
-    const PARTS: &str = "Gives no outfit one of {articles} beside one of {others}.";
-    const fn about(
-        effect: Effect,
-        takes: &'static str,
-        label: &'static str,
-        words: &'static str,
-    ) -> EffectAbout {
-        EffectAbout { effect, label, words, takes }
-    }
-    [
-        about(Exclude, "", "Never suggest the articles", "Never suggests {articles}."),
-        about(Boost, "factor", "Suggest them more", RANKS),
-        about(Bury, "factor", "Suggest them less", RANKS),
-        about(Pin, "rank", "Put the likeliest at a rank", PINS),
-        about(Quota, "least", "Suggest at least some", TAKES),
-        about(Pair, "others", "Put the likeliest first beside others", PAIRS),
-        about(NeverTogether, "others", "Never beside others", PARTS),
-    ]
-};
+/// Makes [`Effect`] and [`EFFECTS`], in the order of the form.
+macro_rules! effects {
+    ($all:literal; $($(#[doc = $doc:literal])+ $effect:ident = $word:literal, $takes:literal, $label:literal, $words:expr;)+) => {
+        /// What a rule does.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "kebab-case")]
+        #[schema(as = RuleEffect)]
+        pub enum Effect {
+            $($(#[doc = $doc])+ $effect),+
+        }
+
+        named!(Effect, $all, $($effect = $word),+);
+
+        pub static EFFECTS: &[EffectAbout] = &[
+            $(EffectAbout { effect: Effect::$effect, takes: $takes, label: $label, words: $words }),+
+        ];
+    };
+}
+
+const RANKS: &str = "Ranks {articles} as if they were {factor} times as likely.";
+
+effects! {
+    "an effect is exclude, boost, bury, pin, quota, pair or never-together";
+    /// The articles are never suggested.
+    Exclude = "exclude", "", "Never suggest the articles", "Never suggests {articles}.";
+    /// The articles are ranked as if they were `factor` times as likely, above 1.
+    Boost = "boost", "factor", "Suggest them more", RANKS;
+    /// The same, below 1.
+    Bury = "bury", "factor", "Suggest them less", RANKS;
+    /// The likeliest of the articles is at `rank`.
+    Pin = "pin", "rank", "Put the likeliest at a rank", "Puts the likeliest of {articles} at rank {rank}.";
+    /// At least `least` of the suggestions for a blank are of the articles.
+    Quota = "quota", "least", "Suggest at least some",
+        "Takes at least {least} of {articles} among the suggestions for a blank.";
+    /// Where the outfit has one of `others`, the likeliest of the articles comes first.
+    Pair = "pair", "others", "Put the likeliest first beside others",
+        "Where the outfit has one of {others}, puts the likeliest of {articles} first.";
+    /// No outfit gets one of the articles beside one of `others`.
+    NeverTogether = "never-together", "others", "Never beside others",
+        "Gives no outfit one of {articles} beside one of {others}.";
+}
 
 impl Effect {
     pub fn about(self) -> &'static EffectAbout {
-        EFFECTS.iter().find(|about| about.effect == self).expect("each effect has its row; this is a bug")
+        &EFFECTS[self as usize]
     }
 }
+
+/// A number that some effects take, as the form asks for it.
+#[derive(Debug)]
+pub struct EffectNumber {
+    pub name: &'static str,
+    pub label: &'static str,
+    pub is_whole: bool,
+}
+
+pub static EFFECT_NUMBERS: [EffectNumber; 3] = [
+    EffectNumber { name: "factor", label: "Times as likely (2, or 0.5 to suggest less)", is_whole: false },
+    EffectNumber { name: "rank", label: "Rank, from 1", is_whole: true },
+    EffectNumber { name: "least", label: "Minimum number", is_whole: true },
+];
 
 /// Whether a rule applies: a draft does not yet, and one that is off no longer does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -280,13 +276,9 @@ impl Rule {
 
     /// Each effect needs its own fields, and takes no other's.
     fn check_effect(&self, faults: &mut Vec<Fault>) {
-        let fields = [
-            ("factor", self.factor.is_some()),
-            ("rank", self.rank.is_some()),
-            ("least", self.least.is_some()),
-            ("others", !self.others.is_empty()),
-        ];
-        for (field, is_there) in fields {
+        let json = serde_json::to_value(self).unwrap_or_default();
+        for field in EFFECT_NUMBERS.iter().map(|number| number.name).chain(["others"]) {
+            let is_there = json.get(field).is_some();
             let needed = self.effect.about().takes == field;
             let detail = match (needed, is_there) {
                 (true, false) => format!("{} needs {field}", self.effect),
@@ -309,9 +301,9 @@ impl Rule {
         if !detail.is_empty() {
             faults.push(Fault::new("factor", detail));
         }
-        for (field, number) in [("rank", self.rank), ("least", self.least)] {
-            if let Some(found) = number.filter(|number| !(1..=MOST_RANK).contains(number)) {
-                faults.push(Fault::new(field, format!("from 1 to {MOST_RANK}, found {found}")));
+        for number in EFFECT_NUMBERS.iter().filter(|number| number.is_whole) {
+            if let Some(found) = json[number.name].as_u64().filter(|found| !(1..=MOST_RANK).contains(found)) {
+                faults.push(Fault::new(number.name, format!("from 1 to {MOST_RANK}, found {found}")));
             }
         }
     }

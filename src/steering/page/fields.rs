@@ -6,13 +6,10 @@ use atelier_core::{
     domain::is_ambiguous_price,
     util::{calendar, zone::Zone},
 };
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
 
-use crate::{
-    completion::rules::{Range, When, Window},
-    steering::documents::Document,
-};
+use crate::{completion::rules::Range, steering::documents::Document};
 
 /// What is wrong, by the names of fields.
 pub(super) type Wrong = Vec<(String, String)>;
@@ -57,66 +54,161 @@ impl Fields {
         };
     }
 
-    /// The times of a rule or a look, by the clock of the shop.
-    pub(super) fn set_times(&mut self, times: [&Option<String>; 2], window: &Window, zone: Zone) {
-        let millis = [window.start, window.end];
-        for ((name, time), millis) in ["starts_at", "ends_at"].into_iter().zip(times).zip(millis) {
-            self.set(name, &time.as_ref().map(|_| zone.show(millis)).unwrap_or_default());
-            self.set(&format!("{name}.was"), time.as_deref().unwrap_or_default());
-        }
-    }
-
-    pub(super) fn read_times(&self, wrong: &mut Wrong, zone: Zone) -> [Option<String>; 2] {
-        ["starts_at", "ends_at"]
-            .map(|name| self.value(name, wrong, |text| moment(text, self.get(&format!("{name}.was")), zone)))
-    }
-
-    /// The customers and stores for which something is.
-    pub(super) fn set_audience(&mut self, when: &When) {
-        self.set("features", &word_lines(&when.features));
-        self.set("numbers", &range_lines(&when.numbers));
-        self.set("stores", &bars(&when.stores));
-    }
-
-    pub(super) fn read_audience(&self, wrong: &mut Wrong) -> When {
-        When {
-            features: self.value("features", wrong, words).unwrap_or_default(),
-            numbers: self.value("numbers", wrong, ranges).unwrap_or_default(),
-            stores: split(self.get("stores")),
-            ..When::default()
-        }
-    }
-
-    /// A text that may be missing.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
-        Some(self.get(name).to_owned()).filter(|text| !text.is_empty())
-    }
-
     /// The form of a document, or the first field that the form cannot write as it is.
-    pub(super) fn if_faithful<D: Document + Clone>(
-        self,
+    pub(super) fn write<D: Document>(
         document: &D,
+        fields: &[FormField],
+        zone: Zone,
         read: impl FnOnce(&Self) -> Result<D, Wrong>,
     ) -> Result<Self, String> {
         let json = |document: D| serde_json::to_value(document.with_name(None)).unwrap_or_default();
+        let mut form = Self::default();
+        let own = json(document.clone());
+        for field in fields {
+            let Some(value) = field.find(&own) else { continue };
+            form.set(field.name(), &field.kind.write(value, zone));
+            if field.kind == Kind::Time {
+                form.set(&format!("{}.was", field.name()), value.as_str().unwrap_or_default());
+            }
+        }
         let stored = document.clone().checked().unwrap_or_else(|_| document.clone());
-        let read = read(&self).map_err(|mut wrong| wrong.remove(0).0)?;
+        let read = read(&form).map_err(|mut wrong| wrong.remove(0).0)?;
         let read = read.checked().map_err(|faults| faults[0].field.to_string())?;
         match first_other(&json(stored), &json(read)) {
             Some(field) => Err(field),
-            None => Ok(self),
+            None => Ok(form),
         }
     }
 
-    /// A field that is filled in.
-    pub(super) fn value<T>(
-        &self,
-        name: &str,
-        wrong: &mut Wrong,
-        read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Option<T> {
-        let text = Some(self.get(name)).filter(|text| !text.is_empty())?;
-        read(text).map_err(|detail| wrong.push((name.to_owned(), detail))).ok()
+    /// The document, which is not checked yet, or what is wrong field by field.
+    pub(super) fn read<D: Document>(&self, fields: &[FormField], zone: Zone) -> Result<D, Wrong> {
+        let (mut json, mut wrong) = (json!({}), Wrong::new());
+        for field in fields {
+            let (name, text) = (field.name(), self.get(field.name()));
+            let place = field.path.split('.').fold(&mut json, |object, step| &mut object[step]);
+            match field.kind {
+                Kind::Words | Kind::Lines => *place = split(text).into(),
+                Kind::Time if self.is_untouched(name, zone) => *place = self.field(name, "was").into(),
+                _ if text.is_empty() => {}
+                kind => match kind.read(text, zone) {
+                    Ok(value) => *place = value,
+                    Err(detail) => wrong.push((name.to_owned(), detail)),
+                },
+            }
+        }
+        remove_nulls(&mut json);
+        if wrong.is_empty() {
+            return serde_path_to_error::deserialize(json).map_err(|error| {
+                let path = error.path().to_string();
+                let name = without_when(path.split('[').next().unwrap_or_default());
+                vec![(name.to_owned(), error.inner().to_string())]
+            });
+        }
+        Err(wrong)
+    }
+
+    /// Whether a field shows the stored time as it is: where clocks show a time twice, that says which is meant.
+    fn is_untouched(&self, name: &str, zone: Zone) -> bool {
+        let shown = calendar::parse_moment(self.field(name, "was")).map(|millis| zone.show(millis));
+        shown.is_some_and(|shown| zone.read(&shown) == zone.read(self.get(name)))
+    }
+}
+
+/// A field of a document, and how its form writes it.
+#[derive(Debug, Clone)]
+pub(super) struct FormField {
+    /// The steps to it, with dots.
+    path: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    Whole,
+    Flag,
+    /// By the clock of the shop.
+    Time,
+    /// With bars between them.
+    Words,
+    /// One a line.
+    Lines,
+    /// A line for each name.
+    WordLines,
+    Range,
+    Ranges,
+}
+
+/// The customers and stores that a rule or a look is for.
+pub(super) const AUDIENCE: [(&str, Kind); 3] =
+    [("when.features", Kind::WordLines), ("when.numbers", Kind::Ranges), ("when.stores", Kind::Words)];
+
+pub(super) fn field((path, kind): (&str, Kind)) -> FormField {
+    FormField { path: path.to_owned(), kind }
+}
+
+impl FormField {
+    fn name(&self) -> &str {
+        without_when(&self.path)
+    }
+
+    fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
+        self.path.split('.').try_fold(document, |object, step| object.get(step))
+    }
+}
+
+fn without_when(path: &str) -> &str {
+    path.strip_prefix("when.").unwrap_or(path)
+}
+
+impl Kind {
+    fn write(self, value: &Value, zone: Zone) -> String {
+        match self {
+            Self::Text => value.as_str().unwrap_or_default().to_owned(),
+            Self::Number => value.as_f64().unwrap_or_default().to_string(),
+            Self::Whole | Self::Flag => value.to_string(),
+            Self::Time => {
+                let millis = value.as_str().and_then(calendar::parse_moment);
+                millis.map(|millis| zone.show(millis)).unwrap_or_default()
+            }
+            Self::Words => typed::<Vec<String>>(value).join(" | "),
+            Self::Lines => typed::<Vec<String>>(value).join("\n"),
+            Self::WordLines => lines_of(&typed(value), |values: &Vec<String>| values.join(" | ")),
+            Self::Range => range_text(&typed(value)),
+            Self::Ranges => lines_of(&typed(value), range_text),
+        }
+    }
+
+    fn read(self, text: &str, zone: Zone) -> Result<Value, String> {
+        Ok(match self {
+            Self::Text | Self::Words | Self::Lines => text.replace("\r\n", "\n").into(),
+            Self::Number => number(text)?.into(),
+            Self::Whole => {
+                text.parse::<u64>().map_err(|_| format!("expected a whole number, found {text:?}"))?.into()
+            }
+            Self::Flag => text.parse::<bool>().map_err(|_| "yes or no".to_owned())?.into(),
+            Self::Time => {
+                let moment = zone.read(text).map(|millis| calendar::moment(millis, 1000, true));
+                moment
+                    .ok_or_else(|| format!("expected a time such as 2026-11-27T09:00, found {text:?}"))?
+                    .into()
+            }
+            Self::WordLines => words(text)?.into(),
+            Self::Range => json!(range(text)?),
+            Self::Ranges => json!(ranges(text)?),
+        })
+    }
+}
+
+fn typed<T: DeserializeOwned + Default>(value: &Value) -> T {
+    T::deserialize(value).unwrap_or_default()
+}
+
+fn remove_nulls(value: &mut Value) {
+    if let Value::Object(fields) = value {
+        fields.retain(|_, value| !value.is_null());
+        fields.values_mut().for_each(remove_nulls);
     }
 }
 
@@ -134,10 +226,6 @@ fn first_other(a: &Value, b: &Value) -> Option<String> {
     }
 }
 
-pub(super) fn bars(words: &[String]) -> String {
-    words.join(" | ")
-}
-
 pub(super) fn split(text: &str) -> Vec<String> {
     text.split(['|', '\n']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
@@ -150,26 +238,20 @@ fn lines(text: &str) -> impl Iterator<Item = Result<(String, &str), String>> {
     })
 }
 
-pub(super) fn word_lines(words: &BTreeMap<String, Vec<String>>) -> String {
-    let line = |(name, values): (&String, &Vec<String>)| format!("{name}: {}", bars(values));
-    words.iter().map(line).collect::<Vec<_>>().join("\n")
+fn lines_of<T>(values: &BTreeMap<String, T>, write: impl Fn(&T) -> String) -> String {
+    values.iter().map(|(name, value)| format!("{name}: {}", write(value))).collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn words(text: &str) -> Result<BTreeMap<String, Vec<String>>, String> {
+fn words(text: &str) -> Result<Map<String, Value>, String> {
     let mut words: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in lines(text) {
         let (name, values) = line?;
         words.entry(name).or_default().extend(split(values));
     }
-    Ok(words)
+    Ok(words.into_iter().map(|(name, values)| (name, values.into())).collect())
 }
 
-pub(super) fn range_lines(ranges: &BTreeMap<String, Range>) -> String {
-    let line = |(name, range): (&String, &Range)| format!("{name}: {}", range_text(*range));
-    ranges.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-pub(super) fn ranges(text: &str) -> Result<BTreeMap<String, Range>, String> {
+fn ranges(text: &str) -> Result<BTreeMap<String, Range>, String> {
     let mut ranges = BTreeMap::new();
     for line in lines(text) {
         let (name, limits) = line?;
@@ -181,7 +263,7 @@ pub(super) fn ranges(text: &str) -> Result<BTreeMap<String, Range>, String> {
 }
 
 /// `20 to 50`, `20 to`, `to 50`
-pub(super) fn range_text(range: Range) -> String {
+fn range_text(range: &Range) -> String {
     let [min, max] =
         [range.min, range.max].map(|limit| limit.map(|limit| limit.to_string()).unwrap_or_default());
     if range.min.or(range.max).is_none() {
@@ -191,7 +273,7 @@ pub(super) fn range_text(range: Range) -> String {
     }
 }
 
-pub(super) fn range(text: &str) -> Result<Range, String> {
+fn range(text: &str) -> Result<Range, String> {
     let limits = text.split_once("to").map(|(min, max)| [min.trim(), max.trim()]);
     let [min, max] =
         limits.ok_or_else(|| format!("expected limits such as 20 to 50, 20 to, or to 50, found {text:?}"))?;
@@ -199,27 +281,13 @@ pub(super) fn range(text: &str) -> Result<Range, String> {
     Ok(Range { min: limit(min)?, max: limit(max)? })
 }
 
-pub(super) fn number(text: &str) -> Result<f64, String> {
+fn number(text: &str) -> Result<f64, String> {
     if text.contains(',') && is_ambiguous_price(text.trim_start_matches(['-', '+'])) {
         let (thousands, decimals) = (text.replace(',', ""), text.replace(',', "."));
         return Err(format!("{text:?} can mean {thousands} or {decimals}: write one of these"));
     }
     let number = text.replace(',', ".").parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| format!("expected a number, found {text:?}"))
-}
-
-pub(super) fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("expected a whole number, found {text:?}"))
-}
-
-/// `was` is the stored time: where clocks show a time twice, it says which is meant as long as nobody changes it.
-fn moment(text: &str, was: &str, zone: Zone) -> Result<String, String> {
-    let shown = calendar::parse_moment(was).map(|millis| zone.show(millis));
-    if shown.is_some_and(|shown| zone.read(&shown) == zone.read(text)) {
-        return Ok(was.to_owned());
-    }
-    let moment = zone.read(text).map(|millis| calendar::moment(millis, 1000, true));
-    moment.ok_or_else(|| format!("expected a time such as 2026-11-27T09:00, found {text:?}"))
 }
 
 #[cfg(test)]
@@ -234,8 +302,8 @@ mod tests {
         let error = range("1,000 to 2,000").unwrap_err();
         assert_eq!(error, "\"1,000\" can mean 1000 or 1.000: write one of these");
         assert!(number("-1,000").is_err());
-        let brands = [("brand".to_owned(), vec!["Linden".to_owned(), "Tiber".to_owned()])];
-        assert_eq!(words("brand: Linden\nbrand: Tiber"), Ok(brands.into()));
+        let brands = [("brand".to_owned(), json!(["Linden", "Tiber"]))].into_iter().collect();
+        assert_eq!(words("brand: Linden\nbrand: Tiber"), Ok(brands));
         assert!(ranges("age: 20 to\nage: to 30").unwrap_err().contains("one line for age"));
     }
 }

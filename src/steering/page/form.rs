@@ -1,93 +1,56 @@
 //! A rule as a form has it.
 
-use atelier_core::{domain::Method, util::zone::Zone};
+use atelier_core::util::zone::Zone;
 
-use super::fields::{
-    Fields, Wrong, bars, number, range, range_lines, range_text, ranges, split, whole, word_lines, words,
-};
-use crate::completion::rules::{Conditions, Effect, Rule, State, When};
+use super::fields::{AUDIENCE, Fields, FormField, Kind, Wrong, field};
+use crate::completion::rules::{EFFECT_NUMBERS, Effect, Rule};
+
+const CONDITIONS: [(&str, Kind); 6] = [
+    ("types", Kind::Words),
+    ("attributes", Kind::WordLines),
+    ("price", Kind::Range),
+    ("numbers", Kind::Ranges),
+    ("ids", Kind::Words),
+    ("new", Kind::Flag),
+];
+
+/// The fields that rules have beside conditions on articles and what their effects take.
+const FIELDS: [(&str, Kind); 8] = [
+    ("effect", Kind::Text),
+    ("when.methods", Kind::Words),
+    ("state", Kind::Text),
+    ("starts_at", Kind::Time),
+    ("ends_at", Kind::Time),
+    ("priority", Kind::Whole),
+    ("owner", Kind::Text),
+    ("note", Kind::Text),
+];
+
+/// The fields of a rule with this effect. The form hides those of other effects, and keeps what is in them.
+fn fields(effect: Option<Effect>) -> Vec<FormField> {
+    let takes = effect.map_or("", |effect| effect.about().takes);
+    let own = EFFECT_NUMBERS.iter().filter(|number| number.name == takes);
+    let own = own.map(|number| (number.name, if number.is_whole { Kind::Whole } else { Kind::Number }));
+    let conditions =
+        ["articles", "others", "when.outfit"].into_iter().filter(|of| *of != "others" || takes == "others");
+    let conditions =
+        conditions.flat_map(|of| CONDITIONS.map(|(name, kind)| field((&format!("{of}.{name}"), kind))));
+    own.map(field).chain(conditions).chain(AUDIENCE.map(field)).chain(FIELDS.map(field)).collect()
+}
 
 /// The form of a rule, or the first field that the form cannot write as it is.
 pub(super) fn write(rule: &Rule, zone: Zone) -> Result<Fields, String> {
-    let mut form = Fields::default();
-    form.set("effect", &rule.effect);
-    for (name, number) in [("rank", rule.rank), ("least", rule.least)] {
-        form.set(name, &number.map(|number| number.to_string()).unwrap_or_default());
-    }
-    form.set("factor", &rule.factor.map(|factor| factor.to_string()).unwrap_or_default());
-    form.set("state", &rule.state);
-    form.set_times([&rule.starts_at, &rule.ends_at], &rule.window(), zone);
-    form.set("priority", &rule.priority);
-    form.set("owner", &rule.owner.as_deref().unwrap_or_default());
-    form.set("note", &rule.note.as_deref().unwrap_or_default());
-    for (prefix, conditions) in
-        [("articles", &rule.articles), ("others", &rule.others), ("outfit", &rule.when.outfit)]
-    {
-        let Conditions { types, ids, attributes, price, numbers, new } = conditions;
-        form.set(&format!("{prefix}.types"), &bars(types));
-        form.set(&format!("{prefix}.ids"), &bars(ids));
-        form.set(&format!("{prefix}.attributes"), &word_lines(attributes));
-        form.set(&format!("{prefix}.price"), &range_text(*price));
-        form.set(&format!("{prefix}.numbers"), &range_lines(numbers));
-        form.set(&format!("{prefix}.new"), &new.map(|new| new.to_string()).unwrap_or_default());
-    }
-    form.set_audience(&rule.when);
-    let methods: Vec<String> = rule.when.methods.iter().map(ToString::to_string).collect();
-    form.set("methods", &bars(&methods));
-    form.if_faithful(rule, |form| read(form, zone))
+    Fields::write(rule, &fields(Some(rule.effect)), zone, |form| read(form, zone))
 }
 
-/// The rule, which is not checked yet, or what is wrong field by field.
 pub(super) fn read(form: &Fields, zone: Zone) -> Result<Rule, Wrong> {
-    let mut wrong = Wrong::new();
-    let effect = form.value("effect", &mut wrong, str::parse).unwrap_or(Effect::Exclude);
-    // The form hides the fields of other effects, and keeps what is in them.
-    let takes = |field: &str| effect.about().takes == field;
-    let mut rule = Rule {
-        name: None,
-        effect,
-        articles: conditions(form, "articles", &mut wrong),
-        others: if takes("others") { conditions(form, "others", &mut wrong) } else { Conditions::default() },
-        factor: takes("factor").then(|| form.value("factor", &mut wrong, number)).flatten(),
-        rank: takes("rank").then(|| form.value("rank", &mut wrong, whole)).flatten(),
-        least: takes("least").then(|| form.value("least", &mut wrong, whole)).flatten(),
-        when: When {
-            outfit: conditions(form, "outfit", &mut wrong),
-            methods: form.value("methods", &mut wrong, methods).unwrap_or_default(),
-            ..form.read_audience(&mut wrong)
-        },
-        state: form.value("state", &mut wrong, str::parse::<State>).unwrap_or_default(),
-        starts_at: None,
-        ends_at: None,
-        priority: form.value("priority", &mut wrong, whole).unwrap_or_default(),
-        owner: form.text("owner"),
-        note: form.text("note").map(|note| note.replace("\r\n", "\n")),
-    };
-    [rule.starts_at, rule.ends_at] = form.read_times(&mut wrong, zone);
-    if wrong.is_empty() { Ok(rule) } else { Err(wrong) }
-}
-
-fn conditions(form: &Fields, prefix: &str, wrong: &mut Wrong) -> Conditions {
-    let name = |field: &str| format!("{prefix}.{field}");
-    Conditions {
-        types: split(form.field(prefix, "types")),
-        ids: split(form.field(prefix, "ids")),
-        attributes: form.value(&name("attributes"), wrong, words).unwrap_or_default(),
-        price: form.value(&name("price"), wrong, range).unwrap_or_default(),
-        numbers: form.value(&name("numbers"), wrong, ranges).unwrap_or_default(),
-        new: form.value(&name("new"), wrong, |text| text.parse().map_err(|_| "yes or no".to_owned())),
-    }
+    form.read(&fields(form.get("effect").parse().ok()), zone)
 }
 
 /// Whether a form limits the requests.
 pub(super) fn has_when(form: &Fields) -> bool {
-    form.names().any(|name| {
-        name.starts_with("outfit.") || ["features", "numbers", "stores", "methods"].contains(&name)
-    })
-}
-
-fn methods(text: &str) -> Result<Vec<Method>, String> {
-    split(text).iter().map(|name| name.parse::<Method>().map_err(|error| error.to_string())).collect()
+    let names = ["features", "numbers", "stores", "methods"];
+    form.names().any(|name| name.starts_with("outfit.") || names.contains(&name))
 }
 
 #[cfg(test)]
@@ -161,6 +124,6 @@ mod tests {
         }
         let wrong = read(&form, Zone::new("UTC").unwrap()).unwrap_err();
         let fields: Vec<&str> = wrong.iter().map(|(field, _)| &**field).collect();
-        assert_eq!(fields, ["articles.price", "rank", "features", "ends_at"]);
+        assert_eq!(fields, ["rank", "articles.price", "features", "ends_at"]);
     }
 }

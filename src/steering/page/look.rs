@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{
     LOOK, LOOKS, Tab,
     documents::{self, Edit, Problems},
-    fields::{Fields, Wrong, bars, split, whole},
+    fields::{AUDIENCE, Fields, FormField, Kind, Wrong, field, split},
     looks::load_articles,
 };
 use crate::{
@@ -26,10 +26,7 @@ use crate::{
             shell::{Page, Shell},
         },
     },
-    steering::{
-        documents::Document,
-        looks::{IfMissing, Look, State},
-    },
+    steering::{documents::Document, looks::Look},
 };
 
 #[derive(Template)]
@@ -119,43 +116,31 @@ fn locate(Fault { field, detail }: Fault) -> (String, String) {
     }
 }
 
+const FIELDS: [(&str, Kind); 11] = [
+    ("articles", Kind::Lines),
+    ("title", Kind::Text),
+    ("season", Kind::Text),
+    ("tags", Kind::Words),
+    ("order", Kind::Whole),
+    ("state", Kind::Text),
+    ("if_missing", Kind::Text),
+    ("starts_at", Kind::Time),
+    ("ends_at", Kind::Time),
+    ("pictures", Kind::Lines),
+    ("note", Kind::Text),
+];
+
 /// The form of a look, or the first field that the form cannot write as it is.
 fn write(look: &Look, zone: Zone) -> Result<Fields, String> {
-    let mut form = Fields::default();
-    for (name, text) in [("title", &look.title), ("note", &look.note), ("season", &look.season)] {
-        form.set(name, text.as_deref().unwrap_or_default());
-    }
-    form.set("articles", &look.articles.join("\n"));
-    form.set("pictures", &look.pictures.join("\n"));
-    form.set("tags", &bars(&look.tags));
-    form.set("order", &look.order);
-    form.set("if_missing", if look.if_missing == IfMissing::Withhold { "withhold" } else { "replace" });
-    form.set("state", if look.state == State::Published { "published" } else { "draft" });
-    form.set_times([&look.starts_at, &look.ends_at], &look.window(), zone);
-    form.set_audience(&look.when);
-    form.if_faithful(look, |form| read(form, zone))
+    Fields::write(look, &fields(), zone, |form| read(form, zone))
 }
 
-/// The look, which is not checked yet, or what is wrong.
 fn read(form: &Fields, zone: Zone) -> Result<Look, Wrong> {
-    let mut wrong = Wrong::new();
-    let [starts_at, ends_at] = form.read_times(&mut wrong, zone);
-    let look = Look {
-        name: None,
-        articles: split(form.get("articles")),
-        title: form.text("title"),
-        note: form.text("note"),
-        pictures: split(form.get("pictures")),
-        season: form.text("season"),
-        tags: split(form.get("tags")),
-        order: form.value("order", &mut wrong, whole).unwrap_or_default(),
-        when: form.read_audience(&mut wrong),
-        if_missing: if form.has("if_missing", "withhold") { IfMissing::Withhold } else { IfMissing::Replace },
-        state: if form.has("state", "published") { State::Published } else { State::Draft },
-        starts_at,
-        ends_at,
-    };
-    if wrong.is_empty() { Ok(look) } else { Err(wrong) }
+    form.read(&fields(), zone)
+}
+
+fn fields() -> Vec<FormField> {
+    FIELDS.into_iter().chain(AUDIENCE).map(field).collect()
 }
 
 #[cfg(test)]

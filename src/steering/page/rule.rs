@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     catalogue::page::article_view::ArticleView,
-    completion::rules::{EFFECTS, Rule, State},
+    completion::rules::{EFFECT_NUMBERS, EFFECTS, Rule, State},
     people::page::{
         audit::Names,
         visitor::{Merchandiser, Visitor},

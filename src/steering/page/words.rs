@@ -6,13 +6,11 @@ use crate::completion::rules::{Conditions, Range, Rule, When};
 
 /// What a rule does, and to which requests.
 pub(super) fn describe(rule: &Rule, notation: &Notation) -> String {
+    let json = serde_json::to_value(rule).unwrap_or_default();
     let value = |field: &str| match field {
         "articles" => articles(&rule.articles, notation),
         "others" => articles(&rule.others, notation),
-        "factor" => rule.factor.unwrap_or(1.0).to_string(),
-        "rank" => rule.rank.unwrap_or(1).to_string(),
-        "least" => rule.least.unwrap_or(1).to_string(),
-        other => unreachable!("no rule has a field {other}; this is a bug"),
+        number => json[number].as_f64().unwrap_or(1.0).to_string(),
     };
     // Every second part is the name of a field.
     let parts = rule.effect.about().words.split(['{', '}']).enumerate();
