@@ -95,7 +95,7 @@ async fn put<R: Resource>(
     let (value, warnings) = R::read(body, id, &state.schema())?;
     uncancelled(async move {
         let store = state.store.by(author);
-        let put = store.resources().put_expected(&value, &expected, state.now()).await;
+        let put = store.resources().put(&value, &expected, state.now()).await;
         let (put, version) = finish::<R, _>(&state, value.id(), put).await?;
         let body = value.stored(warnings, state.releases().current().as_deref());
         Ok(put_answer(put, &version, body))
@@ -123,7 +123,7 @@ async fn delete<R: Resource>(
 ) -> Result<StatusCode, Problem> {
     uncancelled(async move {
         let store = state.store.by(author);
-        let deleted = store.resources::<R>().delete_expected(&id, &expected, state.now()).await;
+        let deleted = store.resources::<R>().delete(&id, &expected, state.now()).await;
         let deleted = finish::<R, _>(&state, &id, deleted).await?;
         if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(R::unknown(&id)) }
     })

@@ -84,6 +84,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::platform::db::Expected;
     use atelier_core::domain::{FeatureValue, Features, Timestamp};
 
     const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
@@ -99,7 +100,7 @@ mod tests {
     }
 
     async fn put(store: &Store, customer: &Customer) {
-        store.customers().put(customer, Timestamp::from_millis(0)).await.unwrap();
+        store.customers().put(customer, &Expected::default(), Timestamp::from_millis(0)).await.unwrap();
     }
 
     async fn with(customers: usize) -> (TempDir, Store, Profiles) {

@@ -509,7 +509,7 @@ impl Document for Experiment {
     type Name = ExperimentName;
     type Ready = Ready;
 
-    fn name(&mut self) -> &mut Option<String> {
+    fn name_mut(&mut self) -> &mut Option<String> {
         &mut self.name
     }
 

@@ -15,10 +15,9 @@ use crate::{
     },
 };
 
-/// The counts of experiments of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct ExperimentCounts<'a> {
-    store: &'a Store,
+crate::platform::db::part! {
+    /// The counts of experiments of a [`Store`].
+    ExperimentCounts, experiment_counts
 }
 
 /// Sums over the customers of an arm who were shown a completion: what figures are made of.
@@ -44,12 +43,6 @@ pub struct ArmCustomer {
     pub arm: String,
     #[serde(flatten)]
     pub counts: ArmCounts,
-}
-
-impl Store {
-    pub fn experiment_counts(&self) -> ExperimentCounts<'_> {
-        ExperimentCounts { store: self }
-    }
 }
 
 impl ExperimentCounts<'_> {

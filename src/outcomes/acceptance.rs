@@ -76,6 +76,31 @@ pub enum AcceptanceError {
     Store(#[from] StoreError),
 }
 
+/// Outcomes of suggestions. Repeated reports count once.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Outcomes)]
+pub(crate) struct OutcomesBody {
+    /// Suggestions that were shown.
+    shown: u64,
+    /// Without those that came back.
+    accepted: u64,
+    /// Suggestions that were rejected.
+    rejected: u64,
+    #[serde(flatten)]
+    sold: Sales,
+    /// Purchases of events without a ticket, of articles that the customer was shown shortly before. Not part of the others.
+    in_window: Sales,
+    /// The share of shown suggestions that were accepted; null if none was shown.
+    acceptance: Option<Share>,
+}
+
+impl From<Outcomes> for OutcomesBody {
+    fn from(Outcomes { shown, accepted, rejected, sold, in_window }: Outcomes) -> Self {
+        let acceptance = share(accepted, shown);
+        Self { shown, accepted, rejected, sold, in_window, acceptance }
+    }
+}
+
 /// Outcomes by value, and of all suggestions together. A customer with several values of a feature counts for each.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Acceptance {

@@ -112,6 +112,7 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::db::AuditFilter;
 
     #[tokio::test]
     async fn many_attempts_are_few_entries_that_count_them_all() {
@@ -125,7 +126,7 @@ mod tests {
             failures.note(ada.clone(), None, Timestamp::from_millis(number.into()));
         }
         let counted = async || -> (usize, u64) {
-            let entries = store.audit().list(None, 1000).await.unwrap();
+            let entries = store.audit().list(&AuditFilter::default(), None, 1000).await.unwrap();
             let attempts = entries.iter().map(|entry| entry.details["attempts"].as_u64().unwrap());
             (entries.len(), attempts.sum())
         };
@@ -137,7 +138,7 @@ mod tests {
         let (entries, attempts) = counted().await;
         // Two rounds: the notes before the task began, and those after.
         assert!(entries <= 2 * MOST && attempts == 1000, "{entries} entries, {attempts} attempts");
-        let others = store.audit().list(None, 1000).await.unwrap();
+        let others = store.audit().list(&AuditFilter::default(), None, 1000).await.unwrap();
         assert!(others.iter().any(|entry| entry.subject == "other names and addresses"), "{others:?}");
         assert!(others.iter().all(|entry| entry.actor == Actor::Visitor));
         let again = Failures { pause: Duration::from_hours(1), ..Failures::new(store.clone()) };

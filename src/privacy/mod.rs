@@ -4,25 +4,28 @@ mod sql;
 
 use std::future::ready;
 
-use atelier_core::domain::{Customer, CustomerId};
+use atelier_core::domain::{Customer, CustomerId, Timestamp};
 use axum::{
     body::Body,
     extract::State,
     http::header,
     response::{IntoResponse, Response},
 };
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use futures_util::{
+    Stream, StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::{ToSchema, openapi};
 use utoipa_axum::routes;
 
-pub use self::sql::{PERSONAL_TABLES, PersonalData};
-
 use crate::{
     catalogue::resource::Resource,
     customers::{CustomerNote, api::CustomerBody},
-    outfits::api::OutfitBody,
+    experiments::ArmCustomer,
+    outcomes::{FeedbackEvent, Purchase, StoredEvent},
+    outfits::{SavedOutfit, api::OutfitBody},
     people::Scope,
     platform::{
         db::{Actor, AuditEntry, StoreError},
@@ -38,6 +41,43 @@ use crate::{
 pub(crate) fn router() -> Routes {
     Routes::new().streaming(Scope::Catalogue, routes!(export))
 }
+
+/// All data about a customer.
+// Rows are read as needed: there may be millions of events.
+#[derive(ToSchema)]
+#[schema(as = CustomerExport)]
+#[expect(missing_debug_implementations, reason = "streams have none")]
+pub struct PersonalData {
+    #[schema(value_type = CustomerBody)]
+    pub customer: Customer,
+    /// When the customer was stored first.
+    #[schema(value_type = String, examples("2026-11-21T14:34:00Z"))]
+    pub created_at: Timestamp,
+    /// When the profile changed last.
+    #[schema(value_type = String, examples("2026-11-21T14:34:00Z"))]
+    pub updated_at: Timestamp,
+    /// With drafts, and with those that were deleted and can still be brought back.
+    #[schema(value_type = Vec<OutfitBody>)]
+    pub outfits: Rows<SavedOutfit>,
+    /// Stylists' notes about the customer.
+    #[schema(value_type = Vec<NoteBody>)]
+    pub notes: Rows<CustomerNote>,
+    #[schema(value_type = Vec<FeedbackEvent>)]
+    pub feedback: Rows<FeedbackEvent>,
+    #[schema(value_type = Vec<StoredEvent>)]
+    pub events: Rows<StoredEvent>,
+    /// What models see beside the profile's own list.
+    #[schema(value_type = Vec<Purchase>)]
+    pub purchases: Rows<Purchase>,
+    /// Outcomes of suggestions in the arms of experiments.
+    #[schema(rename = "experiments", value_type = Vec<ArmCustomer>)]
+    pub arms: Rows<ArmCustomer>,
+    /// The audit log's entries about the customer.
+    #[schema(value_type = Vec<AuditBody>)]
+    pub audit: Rows<AuditEntry>,
+}
+
+type Rows<Row> = BoxStream<'static, Result<Row, StoreError>>;
 
 /// A stylist's note about a customer.
 #[derive(Debug, Serialize, ToSchema)]

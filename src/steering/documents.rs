@@ -27,10 +27,10 @@ pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static
     /// What a change needs, and what takes too long for its transaction.
     type Ready: Default + Send + Sync;
 
-    fn name(&mut self) -> &mut Option<String>;
+    fn name_mut(&mut self) -> &mut Option<String>;
 
     fn with_name(mut self, name: Option<String>) -> Self {
-        *self.name() = name;
+        *self.name_mut() = name;
         self
     }
 

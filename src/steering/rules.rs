@@ -24,7 +24,7 @@ impl Document for Rule {
     type Name = RuleName;
     type Ready = ();
 
-    fn name(&mut self) -> &mut Option<String> {
+    fn name_mut(&mut self) -> &mut Option<String> {
         &mut self.name
     }
 

@@ -205,7 +205,7 @@ async fn save(
     let customer = Customer { id: id.clone(), features };
     let (store, now, changed) = (state.store.by(visitor.author()), state.now(), state.clone());
     let saved = uncancelled(async move {
-        let put = store.customers().put_expected(&customer, &expected, now).await;
+        let put = store.customers().put(&customer, &expected, now).await;
         changed.forget_customer(&customer.id);
         put
     });

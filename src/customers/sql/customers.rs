@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use atelier_core::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, PatchError, Timestamp};
+use atelier_core::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, PatchError};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::platform::db::{
@@ -22,11 +22,6 @@ impl Store {
 }
 
 impl Customers<'_> {
-    /// Erases the customer: see [`Customers::delete_expected`].
-    pub async fn erase(self, id: &CustomerId, now: Timestamp) -> Result<bool, StoreError> {
-        self.delete(id, now).await
-    }
-
     /// Up to `n` customers after the first `skip`, in the byte order of their ids.
     pub async fn page(self, skip: usize, n: usize) -> Result<Vec<Customer>, StoreError> {
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);

@@ -16,10 +16,9 @@ use crate::{
 /// How far apart the two requests of a double click are at most.
 const TWICE: Duration = Duration::from_mins(1);
 
-/// The notes of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Notes<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The notes of a [`Store`].
+    Notes, notes
 }
 
 /// A stored note.
@@ -30,12 +29,6 @@ pub struct CustomerNote {
     pub author: String,
     pub note: Note,
     pub at: Timestamp,
-}
-
-impl Store {
-    pub fn notes(&self) -> Notes<'_> {
-        Notes { store: self }
-    }
 }
 
 impl Notes<'_> {

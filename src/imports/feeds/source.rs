@@ -200,7 +200,7 @@ impl Document for FeedSource {
     type Name = FeedName;
     type Ready = ();
 
-    fn name(&mut self) -> &mut Option<String> {
+    fn name_mut(&mut self) -> &mut Option<String> {
         &mut self.name
     }
 

@@ -27,10 +27,9 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// Ends what a killed process left. Where the result is there, the rows were stored with it.
 const INTERRUPT: &str = "update imports set state = case when result is null then 'interrupted' else 'done' end, ended_at = seen_at";
 
-/// The imports of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Imports<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The imports of a [`Store`].
+    Imports, imports
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -96,12 +95,6 @@ named! {
         Cancelled = "cancelled",
         /// Its process ended.
         Interrupted = "interrupted",
-    }
-}
-
-impl Store {
-    pub fn imports(&self) -> Imports<'_> {
-        Imports { store: self }
     }
 }
 

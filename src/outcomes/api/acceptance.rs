@@ -7,8 +7,8 @@ use utoipa_axum::routes;
 
 use crate::{
     outcomes::{
-        acceptance::{self, AcceptanceError, By, Share, USUAL_DAYS},
-        sql::acceptance::{CountedOnly, Outcomes, Sales},
+        acceptance::{self, AcceptanceError, By, OutcomesBody, USUAL_DAYS},
+        sql::acceptance::{CountedOnly, Outcomes},
     },
     people::Scope,
     platform::http::{
@@ -89,31 +89,6 @@ struct AcceptanceItem {
     value: String,
     #[serde(flatten)]
     outcomes: OutcomesBody,
-}
-
-/// Outcomes of suggestions. Repeated reports count once.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Outcomes)]
-pub(crate) struct OutcomesBody {
-    /// Suggestions that were shown.
-    shown: u64,
-    /// Without those that came back.
-    accepted: u64,
-    /// Suggestions that were rejected.
-    rejected: u64,
-    #[serde(flatten)]
-    sold: Sales,
-    /// Purchases of events without a ticket, of articles that the customer was shown shortly before. Not part of the others.
-    in_window: Sales,
-    /// The share of shown suggestions that were accepted; null if none was shown.
-    acceptance: Option<Share>,
-}
-
-impl From<Outcomes> for OutcomesBody {
-    fn from(Outcomes { shown, accepted, rejected, sold, in_window }: Outcomes) -> Self {
-        let acceptance = acceptance::share(accepted, shown);
-        Self { shown, accepted, rejected, sold, in_window, acceptance }
-    }
 }
 
 /// Acceptance

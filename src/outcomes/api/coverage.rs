@@ -6,9 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::acceptance::OutcomesBody;
 use crate::{
-    outcomes::acceptance,
+    outcomes::acceptance::{self, OutcomesBody},
     people::Scope,
     platform::http::{AppState, Problem, extract::Json, routes::Routes},
     releases::coverage::{self, Report},

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::feedback::Feedback;
 use crate::{
     completion::tickets::CountedRules,
-    outcomes::{acceptance::write_money, api::acceptance::OutcomesBody},
+    outcomes::acceptance::{OutcomesBody, write_money},
     platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line},
 };
 

@@ -28,16 +28,9 @@ use crate::{
 /// Old events that are removed together: a writer in between waits for these at most.
 const REMOVED_TOGETHER: u32 = 2000;
 
-/// The events of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Events<'a> {
-    pub(crate) store: &'a Store,
-}
-
-impl Store {
-    pub fn events(&self) -> Events<'_> {
-        Events { store: self }
-    }
+crate::platform::db::part! {
+    /// The events of a [`Store`].
+    Events, events
 }
 
 /// Something that a customer or visitor did.

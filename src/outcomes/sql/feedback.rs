@@ -22,7 +22,7 @@ use crate::{
     customers::customer_id,
     outcomes::{
         FeedbackKind,
-        api::acceptance::OutcomesBody,
+        acceptance::OutcomesBody,
         ledger::{Columns, CountsRow, Hash, Ledger, hash_key},
     },
     platform::db::{
@@ -33,10 +33,9 @@ use crate::{
     },
 };
 
-/// The feedback events of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Feedback<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The feedback events of a [`Store`].
+    Feedback, feedback
 }
 
 /// A stored event.
@@ -112,12 +111,6 @@ pub struct FeedbackCounts {
     #[serde(flatten)]
     #[schema(value_type = OutcomesBody)]
     pub outcomes: Outcomes,
-}
-
-impl Store {
-    pub fn feedback(&self) -> Feedback<'_> {
-        Feedback { store: self }
-    }
 }
 
 impl Feedback<'_> {
@@ -354,16 +347,8 @@ impl Feedback<'_> {
         find_event(&hash_key(key), self.store.readers()?).await
     }
 
-    /// The events about a completion's suggestions, oldest first.
-    pub async fn for_completion(self, completion_id: &str) -> Result<Vec<FeedbackEvent>, StoreError> {
-        let sql = "select * from feedback_events where completion_id = $1 order by at, slot, rank, kind";
-        Ok(sqlx::query_as(sql)
-            .bind(check_completion_id(completion_id)?)
-            .fetch_all(self.store.readers()?)
-            .await?)
-    }
-
-    /// The same without what was accepted and came back, also if no return names the completion.
+    /// The events about a completion's suggestions, oldest first, without what was accepted and came back, also if no return names
+    /// the completion.
     pub async fn for_training(self, completion_id: &str) -> Result<Vec<FeedbackEvent>, StoreError> {
         let sql = "select * from feedback_events as event where completion_id = $1 and not (kind = 'accepted' and exists (
                 select 1 from feedback_events as first

@@ -25,10 +25,9 @@ use crate::{
     },
 };
 
-/// The complete outfits of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Outfits<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The complete outfits of a [`Store`].
+    Outfits, outfits
 }
 
 /// A stored outfit without blanks.
@@ -49,12 +48,6 @@ named! {
     pub enum Origin {
         Imported = "imported",
         Saved = "saved",
-    }
-}
-
-impl Store {
-    pub fn outfits(&self) -> Outfits<'_> {
-        Outfits { store: self }
     }
 }
 

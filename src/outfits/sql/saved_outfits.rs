@@ -35,10 +35,9 @@ use crate::{
 /// How long a deleted outfit can be brought back.
 pub const KEPT: Duration = Duration::from_hours(24 * 30);
 
-/// The saved outfits of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct SavedOutfits<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The saved outfits of a [`Store`].
+    SavedOutfits, saved_outfits
 }
 
 /// An outfit or a draft of one.
@@ -130,12 +129,6 @@ macro_rules! select {
     };
 }
 pub(crate) use select;
-
-impl Store {
-    pub fn saved_outfits(&self) -> SavedOutfits<'_> {
-        SavedOutfits { store: self }
-    }
-}
 
 impl SavedOutfits<'_> {
     /// Stores an outfit or a draft, and gives its number. Outfits with the same customer, articles and features are the same:

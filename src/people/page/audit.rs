@@ -46,7 +46,7 @@ pub(super) async fn page(
     let names = Names::read(&state.store).await?;
     let query = AuditQuery { action: query.action.trim().to_owned(), ..query };
     let filter = AuditFilter { action: query.action.clone(), actor: parse_actor(&query.actor)? };
-    let mut entries = state.store.audit().list_matching(&filter, query.before, PAGE + 1).await?;
+    let mut entries = state.store.audit().list(&filter, query.before, PAGE + 1).await?;
     let more = entries.len() > PAGE as usize;
     entries.truncate(PAGE as usize);
     let older = entries

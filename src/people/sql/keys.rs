@@ -8,10 +8,9 @@ use sqlx::{FromRow, Row, any::AnyRow};
 
 use crate::platform::db::{Entry, KeyId, Name, Store, StoreError, TokenHash, json, record::Record};
 
-/// The API keys of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct ApiKeys<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The API keys of a [`Store`].
+    ApiKeys, api_keys
 }
 
 /// A key's record, without the key itself.
@@ -40,12 +39,6 @@ pub struct Publishable {
 /// checked with a digest of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(pub String);
-
-impl Store {
-    pub fn api_keys(&self) -> ApiKeys<'_> {
-        ApiKeys { store: self }
-    }
-}
 
 /// Not derived, because the secret must reach no log.
 impl fmt::Debug for SigningSecret {

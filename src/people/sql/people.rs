@@ -10,10 +10,9 @@ use super::{
 };
 use crate::platform::db::{Conflict, Entry, Name, PersonId, Store, StoreError, TokenHash, record::Record};
 
-/// The people of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct People<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The people of a [`Store`].
+    People, people
 }
 
 /// A person with an account. The password's hash is not part of it, so that nothing shows it.
@@ -35,12 +34,6 @@ macro_rules! select {
             $rest
         )
     };
-}
-
-impl Store {
-    pub fn people(&self) -> People<'_> {
-        People { store: self }
-    }
 }
 
 impl People<'_> {

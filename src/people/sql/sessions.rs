@@ -13,10 +13,9 @@ use crate::{
     platform::db::{Actor, Author, Entry, Store, StoreError, TokenHash, record::Record},
 };
 
-/// The sessions of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Sessions<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The sessions of a [`Store`].
+    Sessions, sessions
 }
 
 /// A signed-in person.
@@ -45,12 +44,6 @@ pub struct NewSession<'a> {
     pub expires_at: Timestamp,
     /// The hash of a new password, which ends the person's other sessions and their link.
     pub new_password: Option<&'a str>,
-}
-
-impl Store {
-    pub fn sessions(&self) -> Sessions<'_> {
-        Sessions { store: self }
-    }
 }
 
 impl Sessions<'_> {

@@ -10,16 +10,9 @@ use crate::{
     platform::db::{Author, Entry, Store, StoreError, TokenHash},
 };
 
-/// The sign-in links of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct SignInLinks<'a> {
-    pub(crate) store: &'a Store,
-}
-
-impl Store {
-    pub fn sign_in_links(&self) -> SignInLinks<'_> {
-        SignInLinks { store: self }
-    }
+crate::platform::db::part! {
+    /// The sign-in links of a [`Store`].
+    SignInLinks, sign_in_links
 }
 
 impl SignInLinks<'_> {

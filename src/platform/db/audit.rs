@@ -18,10 +18,9 @@ pub(crate) const ERASED: &str = "erased customer";
 /// The action of a visitor who could not sign in.
 pub const SIGN_IN_FAILED: &str = "sign-in.failed";
 
-/// The audit log of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Audit<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The audit log of a [`Store`].
+    Audit, audit
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -196,13 +195,8 @@ impl Audit<'_> {
         .await?)
     }
 
-    /// Up to `n` entries, newest first, before the entry `before` if given.
-    pub async fn list(self, before: Option<i64>, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
-        self.list_matching(&AuditFilter::default(), before, n).await
-    }
-
-    /// Like [`Audit::list`], for entries that match the filter.
-    pub async fn list_matching(
+    /// Up to `n` entries that match the filter, newest first, before the entry `before` if given.
+    pub async fn list(
         self,
         filter: &AuditFilter,
         before: Option<i64>,

@@ -148,14 +148,6 @@ impl Store {
         Resources::new(self)
     }
 
-    pub fn settings(&self) -> Settings<'_> {
-        Settings { store: self }
-    }
-
-    pub fn audit(&self) -> Audit<'_> {
-        Audit { store: self }
-    }
-
     /// The connections for reading.
     pub(crate) fn readers(&self) -> Result<&AnyPool, StoreError> {
         self.probe.pass()?;
@@ -201,6 +193,25 @@ impl Store {
         })
     }
 }
+
+/// The statements of a feature, and the method of [`Store`] that gives them.
+macro_rules! part {
+    ($(#[$about:meta])+ $part:ident, $method:ident) => {
+        $(#[$about])+
+        #[derive(Debug, Clone, Copy)]
+        pub struct $part<'a> {
+            pub(crate) store: &'a Store,
+        }
+
+        impl Store {
+            pub fn $method(&self) -> $part<'_> {
+                $part { store: self }
+            }
+        }
+    };
+}
+
+pub(crate) use part;
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -195,17 +195,8 @@ impl<'a, R: Resource> Resources<'a, R> {
         self.store.count(AssertSqlSafe(sql)).await
     }
 
-    /// Adds the value, or replaces the one with its id.
-    ///
-    /// # Errors
-    /// If the database cannot hold the value (`Unfit`), or fails.
-    pub async fn put(self, value: &R, now: Timestamp) -> Result<Put, StoreError> {
-        let put = self.put_expected(value, &Expected::default(), now).await;
-        put.map(|(put, _)| put).map_err(ChangeError::into_store_error)
-    }
-
     /// Adds the value, or replaces the one with its id if that is as expected. Also gives its version.
-    pub async fn put_expected(
+    pub async fn put(
         self,
         value: &R,
         expected: &Expected,
@@ -249,24 +240,13 @@ impl<'a, R: Resource> Resources<'a, R> {
         Ok(Stored { value, version })
     }
 
-    /// Deletes the value. False if there is none. See [`Resources::delete_expected`].
-    pub async fn delete(self, id: &R::Id, now: Timestamp) -> Result<bool, StoreError> {
-        let deleted = self.delete_expected(id, &Expected::default(), now).await;
-        deleted.map_err(ChangeError::into_store_error)
-    }
-
     /// Deletes the value, if it is as expected. False if there is none.
     ///
     /// Outfits keep an article that is deleted. A customer is erased: outfits and notes are deleted, feedback loses the
     /// customer, and the audit log's entries about them are blanked, also if there is no such customer. On `SQLite` it then
     /// empties the log, unless another program reads the database; the rest of the files follows in
     /// [`Store::complete_erasures`].
-    pub async fn delete_expected(
-        self,
-        id: &R::Id,
-        expected: &Expected,
-        now: Timestamp,
-    ) -> Result<bool, ChangeError> {
+    pub async fn delete(self, id: &R::Id, expected: &Expected, now: Timestamp) -> Result<bool, ChangeError> {
         let mut transaction = self.begin(None).await?;
         overtaking::overtake(&mut transaction, self.store.dialect, R::TABLE, id.borrow()).await?;
         if !expected.is_anything()

@@ -5,10 +5,9 @@ use sqlx::AnyConnection;
 
 use super::{Entry, Named, Store, StoreError, documents, revisions};
 
-/// The settings of a [`Store`].
-#[derive(Debug, Clone, Copy)]
-pub struct Settings<'a> {
-    pub(crate) store: &'a Store,
+crate::platform::db::part! {
+    /// The settings of a [`Store`].
+    Settings, settings
 }
 
 impl Settings<'_> {

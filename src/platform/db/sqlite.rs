@@ -193,6 +193,8 @@ mod tests {
     use super::*;
     use atelier_core::domain::{Article, ArticleId, Timestamp};
 
+    use crate::platform::db::Expected;
+
     const NOW: Timestamp = Timestamp::from_millis(0);
 
     fn coat() -> Article {
@@ -211,7 +213,7 @@ mod tests {
     async fn written(folder: &TempDir) -> PathBuf {
         let path = folder.path().join("a.db");
         let store = Store::open(&url(&path)).await.unwrap();
-        store.articles().put(&coat(), NOW).await.unwrap();
+        store.articles().put(&coat(), &Expected::default(), NOW).await.unwrap();
         store.close().await;
         path
     }
@@ -222,7 +224,7 @@ mod tests {
         let path = folder.path().join("new/newer folder/Ä#%41&😀'.db");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let store = Store::open(&url(&path)).await.unwrap();
-        store.articles().put(&coat(), NOW).await.unwrap();
+        store.articles().put(&coat(), &Expected::default(), NOW).await.unwrap();
         for (name, expected) in [("", 0o700), ("newer folder", 0o700)] {
             assert_eq!(mode(&folder.path().join("new").join(name)), expected, "{name}");
         }
@@ -244,7 +246,7 @@ mod tests {
         assert_eq!(level, 2, "full");
         sqlx::raw_sql("rollback").execute(&mut *transaction).await.unwrap();
         drop(transaction);
-        store.articles().put(&coat(), NOW).await.unwrap();
+        store.articles().put(&coat(), &Expected::default(), NOW).await.unwrap();
         assert_eq!(store.articles().get(&coat().id).await, Ok(Some(coat())));
     }
 
@@ -255,7 +257,10 @@ mod tests {
         set_mode(&path, 0o444);
         let store = Store::open_existing(&url(&path)).await.unwrap();
         assert_eq!(store.articles().get(&coat().id).await, Ok(Some(coat())));
-        assert_eq!(store.articles().delete(&coat().id, NOW).await, Err(StoreError::ReadOnly));
+        assert_eq!(
+            store.articles().delete(&coat().id, &Expected::default(), NOW).await,
+            Err(StoreError::ReadOnly.into())
+        );
         store.close().await;
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         // For root the folder is open.
@@ -266,7 +271,7 @@ mod tests {
         store.close().await;
         set_mode(folder.path(), 0o700);
         let store = Store::open(&url(&path)).await.unwrap();
-        assert_eq!(store.articles().delete(&coat().id, NOW).await, Ok(true));
+        assert_eq!(store.articles().delete(&coat().id, &Expected::default(), NOW).await, Ok(true));
     }
 
     #[tokio::test]

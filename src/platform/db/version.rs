@@ -112,17 +112,6 @@ pub enum ChangeError {
     Store(#[from] StoreError),
 }
 
-impl ChangeError {
-    /// The error of a change that takes every row.
-    pub fn into_store_error(self) -> StoreError {
-        match self {
-            Self::Store(error) => error,
-            Self::Invalid(error) => StoreError::Unfit { what: "the row", reason: error.to_string() },
-            error => unreachable!("every row is expected, but {error}; this is a bug"),
-        }
-    }
-}
-
 impl From<sqlx::Error> for ChangeError {
     fn from(error: sqlx::Error) -> Self {
         Self::Store(error.into())

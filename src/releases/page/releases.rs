@@ -94,7 +94,7 @@ async fn history(state: &AppState, releases: &[Listed], live: &str) -> Result<Ve
     let mut activations: Vec<AuditEntry> = Vec::new();
     let mut before = None;
     while activations.len() < HISTORY {
-        let mut entries = state.store.audit().list_matching(&filter, before, READ).await?;
+        let mut entries = state.store.audit().list(&filter, before, READ).await?;
         let more = entries.len() == READ as usize;
         before = entries.last().map(|last| last.seq);
         entries.retain(|entry| before_of(entry) != Some(&entry.subject));

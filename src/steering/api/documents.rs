@@ -182,7 +182,7 @@ async fn put<D: ApiDocument>(
     Conditions(expected): Conditions,
     Json(mut body): Json<D>,
 ) -> Result<Response, Problem> {
-    check_id("/name", body.name().as_deref(), &name)?;
+    check_id("/name", body.name_mut().as_deref(), &name)?;
     edit((state, author), name, expected, query, move |_| Ok(body.clone())).await
 }
 
@@ -200,7 +200,7 @@ async fn patch<D: ApiDocument>(
         let mut body = D::Name::shown(stored.ok_or(ChangeError::Missing)?);
         merge(&mut body, Value::Object(patch.clone()));
         let mut document: D = from_value(body)?;
-        check_id("/name", document.name().as_deref(), &own)?;
+        check_id("/name", document.name_mut().as_deref(), &own)?;
         Ok(document)
     };
     edit((state, author), name, expected, query, make).await

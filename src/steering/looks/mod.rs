@@ -121,7 +121,7 @@ impl Document for Look {
     type Name = LookName;
     type Ready = ();
 
-    fn name(&mut self) -> &mut Option<String> {
+    fn name_mut(&mut self) -> &mut Option<String> {
         &mut self.name
     }
 

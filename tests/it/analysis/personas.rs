@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::{
     analysis::evaluation::{lack::demo_but, text},
-    harness::{Browser, Html, Service, Stylist, TestDatabase, apply, on_sqlite, rows, until},
+    harness::{Browser, Html, Service, Stylist, TestDatabase, Unconditional, apply, on_sqlite, rows, until},
 };
 
 /// The page, once its figures are computed: until then it reloads itself.
@@ -136,7 +136,7 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Stylist(service, sty
 async fn erased_customers_are_not_shown(Stylist(service, stylist): Stylist) {
     let shown = ready(&stylist, "method=latent").await.between("for c-", "<");
     let customer = CustomerId::new(format!("c-{shown}")).unwrap();
-    assert!(service.store.customers().erase(&customer, std::time::SystemTime::now().into()).await.unwrap());
+    assert!(service.store.customers().remove(&customer, std::time::SystemTime::now().into()).await.unwrap());
     ready(&stylist, "method=latent").await.lacks([customer.as_str()]);
     // The typical articles are computed again from the customers who are left.
     let left = service.store.outfits().count().await.unwrap();

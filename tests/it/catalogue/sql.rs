@@ -7,7 +7,7 @@ use serde_json::json;
 use sqlx::AssertSqlSafe;
 
 use crate::harness::{
-    LATER, NOW, ODD_IDS, TestDatabase, all, apply, article, article_id, coat, contract, import,
+    LATER, NOW, ODD_IDS, TestDatabase, Unconditional, all, apply, article, article_id, coat, contract, import,
 };
 
 #[apply(contract)]
@@ -24,12 +24,12 @@ async fn an_article_is_put_read_and_deleted(store: Store) {
     for (row, put) in
         [(&odd, Put::Added), (&odd, Put::Unchanged), (&dearer, Put::Changed), (&dearer, Put::Unchanged)]
     {
-        assert_eq!(articles.put(row, LATER).await, Ok(put));
+        assert_eq!(articles.set(row, LATER).await, Ok(put));
         assert_eq!(articles.get(&odd.id).await.as_ref(), Ok(&Some(row.clone())));
     }
     assert_eq!((all(articles.all()).await, articles.count().await), (vec![dearer], Ok(1)));
-    assert_eq!(articles.delete(&article_id("b"), NOW).await, Ok(false));
-    assert_eq!(articles.delete(&odd.id, NOW).await, Ok(true));
+    assert_eq!(articles.remove(&article_id("b"), NOW).await, Ok(false));
+    assert_eq!(articles.remove(&odd.id, NOW).await, Ok(true));
     assert_eq!((articles.get(&odd.id).await, articles.count().await), (Ok(None), Ok(0)));
 }
 
@@ -50,7 +50,7 @@ async fn many_are_read_in_statements_and_pages(store: Store) {
 #[apply(contract)]
 async fn ids_order_by_bytes_in_every_page(store: Store) {
     for id in ODD_IDS.iter().rev() {
-        store.articles().put(&coat(id), NOW).await.unwrap();
+        store.articles().set(&coat(id), NOW).await.unwrap();
     }
     assert_eq!(ids(&find(&store, "", None).await), ODD_IDS);
     assert_eq!(ids(&all(store.articles().all()).await), ODD_IDS);
@@ -78,7 +78,7 @@ async fn a_search_has_words_of_any_case_and_no_patterns(store: Store) {
         ("back\\slash", "hat", json!({})),
         ("quo'te", "hat", json!({})),
     ] {
-        store.articles().put(&article(id, kind, attributes), NOW).await.unwrap();
+        store.articles().set(&article(id, kind, attributes), NOW).await.unwrap();
     }
     let endless = "%".repeat(100_000);
     for (search, found) in [
@@ -123,15 +123,15 @@ async fn the_revision_grows_with_every_change(store: Store) {
         assert_eq!(revision > before, change, "{what}: {before} then {revision}");
         before = revision;
     };
-    articles.put(&coat("a"), NOW).await.unwrap();
+    articles.set(&coat("a"), NOW).await.unwrap();
     changed("a new one", true).await;
-    articles.put(&coat("a"), LATER).await.unwrap();
+    articles.set(&coat("a"), LATER).await.unwrap();
     changed("the same", false).await;
-    articles.put(&article("a", "hat", json!({})), NOW).await.unwrap();
+    articles.set(&article("a", "hat", json!({})), NOW).await.unwrap();
     changed("another type", true).await;
-    articles.delete(&article_id("b"), NOW).await.unwrap();
+    articles.remove(&article_id("b"), NOW).await.unwrap();
     changed("no deletion", false).await;
-    articles.delete(&article_id("a"), NOW).await.unwrap();
+    articles.remove(&article_id("a"), NOW).await.unwrap();
     changed("a deletion", true).await;
     let mut open = store.import(NOW).await.unwrap();
     open.put(&[coat("b"), coat("c")]).await.unwrap();
@@ -155,11 +155,11 @@ async fn changes_are_named_while_they_are_few(store: Store) {
         Some(changes.iter().map(change).collect::<Vec<_>>().join(", "))
     };
     assert_eq!(changes(start).await.as_deref(), Some(""));
-    articles.put(&coat("b"), NOW).await.unwrap();
-    articles.put(&coat("a"), NOW).await.unwrap();
-    articles.put(&article("b", "hat", json!({})), NOW).await.unwrap();
+    articles.set(&coat("b"), NOW).await.unwrap();
+    articles.set(&coat("a"), NOW).await.unwrap();
+    articles.set(&article("b", "hat", json!({})), NOW).await.unwrap();
     let middle = articles.revision().await.unwrap();
-    articles.delete(&article_id("a"), NOW).await.unwrap();
+    articles.remove(&article_id("a"), NOW).await.unwrap();
     assert_eq!(changes(start).await.as_deref(), Some("a gone, b hat"));
     assert_eq!(changes(middle).await.as_deref(), Some("a gone"));
     import(&store, &[coat("c"), coat("d")]).await;
@@ -187,7 +187,7 @@ async fn changes_are_named_while_they_are_few(store: Store) {
     assert_eq!(changes(now).await.as_deref(), Some("many-700 coat"));
     // A steady writer: an article that changes again and again is read once.
     for number in 0..300 {
-        articles.put(&article("e", "coat", json!({"price": number})), NOW).await.unwrap();
+        articles.set(&article("e", "coat", json!({"price": number})), NOW).await.unwrap();
     }
     assert_eq!(changes(now).await.as_deref(), Some("e coat, many-700 coat"));
     // Too many to name them.
@@ -199,7 +199,7 @@ async fn changes_are_named_while_they_are_few(store: Store) {
     import_slices(&hats.collect::<Vec<_>>()).await;
     assert_eq!(articles.changes(now, now + 1, usize::MAX, |article| article).await.unwrap(), None);
     assert_eq!(articles.revision().await, Ok(now + 1));
-    articles.put(&coat("e"), NOW).await.unwrap();
+    articles.set(&coat("e"), NOW).await.unwrap();
     assert_eq!(changes(now + 1).await.as_deref(), Some("e coat"));
 }
 
@@ -207,14 +207,14 @@ async fn changes_are_named_while_they_are_few(store: Store) {
 async fn old_changes_are_removed(db: TestDatabase) {
     let store = db.open().await;
     let articles = store.articles();
-    articles.put(&coat("a"), NOW).await.unwrap();
+    articles.set(&coat("a"), NOW).await.unwrap();
     let start = articles.revision().await.unwrap();
-    articles.put(&coat("b"), NOW).await.unwrap();
+    articles.set(&coat("b"), NOW).await.unwrap();
     let mut raw = db.raw().await;
     let mut skip = async |changes: i64| {
         let sql = format!("update revisions set value = value + {changes} where name = 'articles'");
         sqlx::query(AssertSqlSafe(sql)).execute(&mut raw).await.unwrap();
-        articles.put(&article("c", "hat", json!({"price": changes})), NOW).await.unwrap();
+        articles.set(&article("c", "hat", json!({"price": changes})), NOW).await.unwrap();
         let kept: Vec<(String,)> = sqlx::query_as("select article_id from article_changes order by revision")
             .fetch_all(&mut raw)
             .await
@@ -236,7 +236,7 @@ async fn concurrent_changes_are_serialised(store: Store) {
         let store = store.clone();
         async move {
             for id in ["a", "b", "c"] {
-                store.articles().put(&article(id, "coat", json!({"n": n})), NOW).await.unwrap();
+                store.articles().set(&article(id, "coat", json!({"n": n})), NOW).await.unwrap();
             }
             import(&store, &["c", "a", "b"].map(|id| article(id, "hat", json!({"n": n})))).await;
         }

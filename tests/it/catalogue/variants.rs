@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::{
     cli::{atelier, path, run, stderr},
     harness::{
-        Call, Demo, Html, NOW, Service, TestDatabase, apply, article, article_id, assert_has, contract, each,
+        Call, Demo, Html, NOW, Service, TestDatabase, Unconditional, apply, article, article_id, assert_has,
+        contract, each,
         json::{list, text},
         on_sqlite,
     },
@@ -158,7 +159,7 @@ async fn a_killed_import_leaves_the_variants(store: Store) {
         let named = store.articles().named(&ids).await.unwrap();
         ids.iter().filter_map(|id| Some(format!("{id} {}", named.get(id)?))).collect::<Vec<_>>()
     };
-    store.articles().put(&hat("a", json!([{"id": "v1"}, {"id": "v2"}])), NOW).await.unwrap();
+    store.articles().set(&hat("a", json!([{"id": "v1"}, {"id": "v2"}])), NOW).await.unwrap();
     let moved = [hat("a", json!([{"id": "v1"}])), hat("b", json!([{"id": "v2"}, {"id": "v3"}]))];
     let mut import = store.import(NOW).await.unwrap();
     import.put(&moved).await.unwrap();
@@ -243,6 +244,6 @@ async fn suggestions_name_what_the_customer_puts_into_the_basket(Demo(service): 
                        "article": suggestion["variant"]["id"]});
     let recorded = service.ask_ok("/feedback", event).await;
     assert_eq!(recorded, json!({"id": "e-1", "recorded": true}));
-    let events = service.store.feedback().for_completion(completion).await.unwrap();
+    let events = service.store.feedback().for_training(completion).await.unwrap();
     assert_eq!(events[0].article.as_str(), suggestion["article"]["id"]);
 }

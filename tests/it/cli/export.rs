@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     cli::{atelier, copy_demo, done, ended, file, import_tables, path, refused, run, write_tables},
     demo,
-    harness::{Html, Service, TestDatabase, apply, contract, on_postgres, on_sqlite},
+    harness::{Html, Service, TestDatabase, Unconditional, apply, contract, on_postgres, on_sqlite},
     outcomes::feedback::suggested,
 };
 
@@ -41,7 +41,7 @@ fn text(folder: &Path, name: &str) -> String {
 
 async fn erase(service: &Service, customer: &str) {
     let id = CustomerId::new(customer).unwrap();
-    assert_eq!(service.store.customers().erase(&id, SystemTime::now().into()).await, Ok(true));
+    assert_eq!(service.store.customers().remove(&id, SystemTime::now().into()).await, Ok(true));
 }
 
 #[apply(contract)]
@@ -171,7 +171,7 @@ async fn accepted_suggestions_are_exported_with_the_outfit_that_was_asked_about(
     assert_eq!(serde_json::from_str::<Value>(&text(&back("all"), "accepted.jsonl")).unwrap(), line);
     // An import does not make them outfits.
     done(atelier(&db, &["import", path(&back("all"))])).await;
-    assert!(service.store.articles().delete(&article("a-04"), SystemTime::now().into()).await.unwrap());
+    assert!(service.store.articles().remove(&article("a-04"), SystemTime::now().into()).await.unwrap());
     export(&db, &back("again"), &[]).await;
     assert_eq!(text(&back("again"), "outfits.jsonl"), text(&back("all"), "outfits.jsonl"));
     assert_eq!(text(&back("again"), "retired.txt"), "a-04\n");
@@ -229,7 +229,7 @@ async fn outfits_with_retired_articles_can_be_imported_again(db: TestDatabase) {
     let store = db.open().await;
     for id in ["a-02", "a-01"] {
         let id = ArticleId::new(id).unwrap();
-        assert!(store.articles().delete(&id, SystemTime::now().into()).await.unwrap());
+        assert!(store.articles().remove(&id, SystemTime::now().into()).await.unwrap());
     }
     for format in ["jsonl", "csv", "parquet"] {
         let back = tempfile::tempdir().unwrap();

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, done, file, path, refused, write_parquet, write_tables},
-    harness::{Html, NOW, TestDatabase, apply, article, article_id, customer_id, on_sqlite, with_customers},
+    harness::{
+        Html, NOW, TestDatabase, Unconditional, apply, article, article_id, customer_id, on_sqlite,
+        with_customers,
+    },
 };
 
 /// Of 10,000 customers about every 300th is broken in its own way: 30 in all.
@@ -35,7 +38,10 @@ async fn one_bad_row_rejects_the_import_unless_bad_ones_are_skipped(db: TestData
     assert!(said.ends_with(proposal), "{said}");
     assert!(!said.contains("new"), "nothing is new before it is in the database: {said}");
     let store = db.open().await;
-    assert_eq!((store.customers().count().await, store.audit().list(None, 9).await), (Ok(0), Ok(vec![])));
+    assert_eq!(
+        (store.customers().count().await, store.audit().list(&Default::default(), None, 9).await),
+        (Ok(0), Ok(vec![]))
+    );
 
     let said = done(atelier(&db, &["import", "--skip-bad", "--customers", path(&file)])).await;
     said.has(["imported into "]);
@@ -44,7 +50,7 @@ async fn one_bad_row_rejects_the_import_unless_bad_ones_are_skipped(db: TestData
         "{said}"
     );
     assert_eq!(store.customers().count().await, Ok(9970));
-    let entries = store.audit().list(None, 9).await.unwrap();
+    let entries = store.audit().list(&Default::default(), None, 9).await.unwrap();
     let [entry] = &entries[..] else { panic!("one entry: {entries:?}") };
     assert_eq!((entry.actor, entry.action.as_str()), (Actor::Service, "customers.bulk"));
     assert_eq!(Value::from(entry.details.clone()), json!({"added": 9970, "changed": 0, "bad": 30}));
@@ -182,7 +188,7 @@ async fn prices_and_stock_are_checked_in_every_format(db: TestDatabase) {
         let expected =
             format!(r#"{{"id":"a-0","type":"coat","in_stock":false,"price":1299,"stock":{STOCK}}}"#);
         assert_eq!(stored, expected, "{path}");
-        store.articles().delete(&id, NOW).await.unwrap();
+        store.articles().remove(&id, NOW).await.unwrap();
     }
 }
 
@@ -190,7 +196,7 @@ async fn prices_and_stock_are_checked_in_every_format(db: TestDatabase) {
 async fn events_of_a_file_are_recorded_once(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
-    store.articles().put(&article("a", "coat", json!({"variants": [{"id": "a-M"}]})), NOW).await.unwrap();
+    store.articles().set(&article("a", "coat", json!({"variants": [{"id": "a-M"}]})), NOW).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let rows = "id,kind,customer,variant,order,value\n1,bought,c,a-M,7,\"64,50\"\n2,viewed,,a-M,,\n2,viewed,,a-M,,\n\
                 3,bought,nobody,a-M,,\n4,seen,,a-M,,\n";

@@ -11,7 +11,7 @@ use atelier_core::domain::{Article, Method, Outfit};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Demo, NOW, Service, TestDatabase, apply, article, each, ids,
+    Demo, NOW, Service, TestDatabase, Unconditional, apply, article, each, ids,
     json::{codes, list, number, text, with},
     on_sqlite, outfits, pick, rows,
 };
@@ -363,12 +363,12 @@ async fn diversity_brings_more_types(Demo(service): Demo) {
 
 #[apply(on_sqlite)]
 async fn articles_missing_from_catalogue_or_release_give_warnings(Demo(service): Demo) {
-    service.store.articles().put(&article("brand-new", "coat", json!({})), NOW).await.unwrap();
+    service.store.articles().set(&article("brand-new", "coat", json!({})), NOW).await.unwrap();
     let outfit = outfits()[0].articles().to_vec();
     let gone = outfit[0].as_str();
     let request = json!({"outfit": [gone, "brand-new", null, outfit[2].as_str()], "method": "gsu", "k": 250});
     assert_eq!(service.ask("/complete", &request).await.0, 422, "this process has not read it yet");
-    assert!(service.store.articles().delete(&outfit[0], NOW).await.unwrap());
+    assert!(service.store.articles().remove(&outfit[0], NOW).await.unwrap());
     service.releases.refresh().await.unwrap();
     let answer = service.complete(&request).await;
     assert_eq!(codes(&answer["warnings"]), ["article-not-in-catalogue", "article-not-in-release"]);

@@ -123,7 +123,7 @@ async fn feedback_outlives_the_release(db: TestDatabase) {
         let taken = report(service, &about(&later, id, "accepted", &articles[place])).ok().await;
         assert_eq!(taken["recorded"], true, "without its rank: {taken}");
     }
-    let stored = service.store.feedback().for_completion(text(&later["completion_id"])).await;
+    let stored = service.store.feedback().for_training(text(&later["completion_id"])).await;
     let ranks: Vec<u32> = stored.unwrap().iter().map(|event| event.rank).collect();
     assert_eq!(ranks, [3, 3, 25, 25], "the ticket says the rank");
     assert!(!articles.iter().any(|article| article == "a-00001"));
@@ -190,7 +190,7 @@ async fn an_article_of_a_set_was_suggested(Demo(service): Demo) {
     let (first, of_sets) = (&suggestions(&completion)[0], list(&of_sets));
     let place = of_sets.iter().position(|article| *article != **first).expect("a set has another article");
     report(&service, &about(&completion, "set", "accepted", text(&of_sets[place]))).is(200).await;
-    let stored = service.store.feedback().for_completion(text(&completion["completion_id"])).await;
+    let stored = service.store.feedback().for_training(text(&completion["completion_id"])).await;
     assert_eq!(stored.unwrap()[0].rank as usize, place + 1, "the set's rank");
 }
 

@@ -3,7 +3,7 @@
 use atelier::{
     outcomes::{Event, FeedbackEvent, FeedbackKind},
     people::Person,
-    platform::db::{Name, Resource, Store, StoreError},
+    platform::db::{ChangeError, Expected, Name, Put, Resource, Resources, Store, StoreError},
 };
 use atelier_core::domain::{
     Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Role, Slot, Slots,
@@ -110,9 +110,32 @@ pub fn open_outfit(customer: &str, ids: &[&str]) -> OpenOutfit {
     OpenOutfit { customer: Some(customer_id(customer)), slots, features: Features::default() }
 }
 
+/// Changes whatever is stored.
+pub trait Unconditional<R: Resource> {
+    async fn set(self, value: &R, now: Timestamp) -> Result<Put, StoreError>;
+    async fn remove(self, id: &R::Id, now: Timestamp) -> Result<bool, StoreError>;
+}
+
+impl<R: Resource> Unconditional<R> for Resources<'_, R> {
+    async fn set(self, value: &R, now: Timestamp) -> Result<Put, StoreError> {
+        self.put(value, &Expected::default(), now).await.map(|(put, _)| put).map_err(store_error)
+    }
+
+    async fn remove(self, id: &R::Id, now: Timestamp) -> Result<bool, StoreError> {
+        self.delete(id, &Expected::default(), now).await.map_err(store_error)
+    }
+}
+
+fn store_error(error: ChangeError) -> StoreError {
+    match error {
+        ChangeError::Store(error) => error,
+        other => panic!("every row is expected: {other}"),
+    }
+}
+
 pub async fn with_customers(store: &Store, ids: &[&str]) {
     for id in ids {
-        store.customers().put(&customer(id), NOW).await.unwrap();
+        store.customers().set(&customer(id), NOW).await.unwrap();
     }
 }
 

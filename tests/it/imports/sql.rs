@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
 use crate::harness::{
-    LATER, NOW, ODD_IDS, TestDatabase, all, apply, article, article_id, coat, contract, customer,
-    customer_id, open_outfit, outfit, with_customers,
+    LATER, NOW, ODD_IDS, TestDatabase, Unconditional, all, apply, article, article_id, coat, contract,
+    customer, customer_id, open_outfit, outfit, with_customers,
 };
 
 /// More than fit into one statement, and not a multiple of that.
@@ -106,9 +106,9 @@ async fn counts_what_changed(store: Store) {
 async fn sees_existing_rows(store: Store) {
     let is_empty = async || store.import(NOW).await.unwrap().is_empty().await.unwrap();
     assert!(is_empty().await);
-    store.articles().put(&coat("first"), NOW).await.unwrap();
+    store.articles().set(&coat("first"), NOW).await.unwrap();
     assert!(!is_empty().await, "an article is something");
-    store.articles().delete(&article_id("first"), NOW).await.unwrap();
+    store.articles().remove(&article_id("first"), NOW).await.unwrap();
     with_customers(&store, &["c"]).await;
     assert!(!is_empty().await, "a customer is something");
 
@@ -271,8 +271,8 @@ async fn a_change_during_an_import_wins(store: Store) {
         .flat_map(|what| ["early", "late"].map(|when| format!("{what}-{when}")))
         .collect();
     for id in ids.iter().filter(|id| !id.starts_with("added")) {
-        articles.put(&article(id, "hat", json!({"n": 1})), NOW).await.unwrap();
-        customers.put(&customer(id), NOW).await.unwrap();
+        articles.set(&article(id, "hat", json!({"n": 1})), NOW).await.unwrap();
+        customers.set(&customer(id), NOW).await.unwrap();
     }
     let change = async |when: &str| {
         let id = |what: &str| format!("{what}-{when}");
@@ -280,16 +280,16 @@ async fn a_change_during_an_import_wins(store: Store) {
         for what in ["put", "added"] {
             let expected = if what == "added" { Put::Added } else { Put::Changed };
             let boot = article(&id(what), "boot", json!({}));
-            assert_eq!(articles.put(&boot, LATER).await, Ok(expected), "{what} {when}");
+            assert_eq!(articles.set(&boot, LATER).await, Ok(expected), "{what} {when}");
             let plain = Customer { id: customer_id(&id(what)), features: Features::default() };
-            assert_eq!(customers.put(&plain, LATER).await, Ok(expected), "{what} {when}");
+            assert_eq!(customers.set(&plain, LATER).await, Ok(expected), "{what} {when}");
         }
-        articles.put(&article(&id("same"), "hat", json!({"n": 1})), LATER).await.unwrap();
+        articles.set(&article(&id("same"), "hat", json!({"n": 1})), LATER).await.unwrap();
         let Value::Object(attributes) = json!({"n": 2}) else { unreachable!() };
         let patch = ArticlePatch { id: article_id(&id("patched")), kind: None, attributes };
         articles.patch(&patch, &Expected::default(), LATER).await.unwrap();
-        assert_eq!(articles.delete(&article_id(&id("deleted")), LATER).await, Ok(true));
-        assert_eq!(customers.erase(&customer_id(&id("deleted")), LATER).await, Ok(true));
+        assert_eq!(articles.remove(&article_id(&id("deleted")), LATER).await, Ok(true));
+        assert_eq!(customers.remove(&customer_id(&id("deleted")), LATER).await, Ok(true));
         assert!(began.elapsed() < Duration::from_secs(5), "they do not wait for the import");
     };
     let mut import = store.import(NOW).await.unwrap();
@@ -328,7 +328,7 @@ async fn puts_at_the_moment_of_a_slice_win(store: Store) {
             let store = store.clone();
             async move {
                 for n in 0..20 {
-                    store.articles().put(&article("a", "hat", json!({"n": n})), NOW).await.unwrap();
+                    store.articles().set(&article("a", "hat", json!({"n": n})), NOW).await.unwrap();
                 }
             }
         });

@@ -48,7 +48,7 @@ async fn an_event_counts_once(service: Service) {
     }
     let problem = service.send("/feedback", event(&id, "e-1", "rejected")).await.assert_problem(409, &[]);
     assert_eq!(problem["detail"], "that feedback id was used for another event; use a new id for each event");
-    let stored = service.store.feedback().for_completion(&id).await.unwrap();
+    let stored = service.store.feedback().for_training(&id).await.unwrap();
     assert_eq!(stored.len(), 2, "accepted, and therefore shown");
     assert_eq!((stored[0].release.as_str(), stored[0].method.as_str(), stored[0].rank), ("spring", "gsu", 1));
 }
@@ -114,7 +114,7 @@ async fn a_long_list_is_recorded_without_its_bad_events(db: TestDatabase) {
     }
     let found = &service.json("/feedback/counts").await["items"][0];
     assert_eq!(pick(found, "shown bought accepted"), json!([1, 1, 0]));
-    assert_eq!(service.store.feedback().for_completion(&id).await.unwrap().len(), 244);
+    assert_eq!(service.store.feedback().for_training(&id).await.unwrap().len(), 244);
     assert_eq!(report(&service, &json!([])).await, (200, json!([])));
     events.push(7.into());
     let (status, problem) = report(&service, &json!(events)).await;

@@ -2,17 +2,18 @@ use atelier::platform::db::{Put, Store, StoreError};
 use atelier_core::domain::{Customer, FeatureValue, Features};
 
 use crate::harness::{
-    LATER, NOW, ODD_IDS, TestDatabase, all, apply, contract, customer, customer_id, with_customers,
+    LATER, NOW, ODD_IDS, TestDatabase, Unconditional, all, apply, contract, customer, customer_id,
+    with_customers,
 };
 
 #[apply(contract)]
 async fn put_returns_created_or_updated(store: Store) {
     assert_eq!(store.customers().get(&customer_id("c")).await, Ok(None));
-    assert_eq!(store.customers().put(&customer("c"), NOW).await, Ok(Put::Added));
+    assert_eq!(store.customers().set(&customer("c"), NOW).await, Ok(Put::Added));
     assert_eq!(store.customers().get(&customer_id("c")).await, Ok(Some(customer("c"))));
-    assert_eq!(store.customers().put(&customer("c"), LATER).await, Ok(Put::Unchanged));
+    assert_eq!(store.customers().set(&customer("c"), LATER).await, Ok(Put::Unchanged));
     let other = Customer { id: customer_id("c"), features: Features::default() };
-    assert_eq!(store.customers().put(&other, LATER).await, Ok(Put::Changed));
+    assert_eq!(store.customers().set(&other, LATER).await, Ok(Put::Changed));
     assert_eq!(store.customers().get(&other.id).await, Ok(Some(other)));
     assert_eq!(store.customers().count().await, Ok(1));
 }
@@ -40,7 +41,7 @@ async fn ids_order_by_bytes(store: Store) {
 #[apply(contract)]
 async fn invalid_features_are_refused(store: Store) {
     let features = [("age".into(), FeatureValue::Number(f64::INFINITY))].into_iter().collect();
-    let refused = store.customers().put(&Customer { id: customer_id("c"), features }, NOW).await;
+    let refused = store.customers().set(&Customer { id: customer_id("c"), features }, NOW).await;
     let reason = "\"age\" is not a finite number".to_owned();
     assert_eq!(refused, Err(StoreError::Unfit { what: "a feature", reason }));
     assert_eq!(store.customers().count().await, Ok(0));

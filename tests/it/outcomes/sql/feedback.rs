@@ -9,7 +9,9 @@ use atelier::{
 use atelier_core::domain::{RuleDigest, Timestamp};
 use futures_util::TryStreamExt;
 
-use crate::harness::{LATER, NOW, apply, article_id, contract, customer_id, feedback, with_customers};
+use crate::harness::{
+    LATER, NOW, Unconditional, apply, article_id, contract, customer_id, feedback, with_customers,
+};
 
 fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
     let arm = arm.map(Into::into);
@@ -29,8 +31,8 @@ async fn recorded_feedback_is_read_back(store: Store) {
     assert_eq!(record(&store, "1", &shown).await, Ok(Recorded::Now));
     assert_eq!(record(&store, "2", &bought).await, Ok(Recorded::Now));
     assert_eq!(store.feedback().for_customer(&customer_id("c")).try_collect().await, Ok(vec![shown.clone()]));
-    assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![shown, bought]));
-    assert_eq!(store.feedback().for_completion("k-2").await, Ok(vec![]));
+    assert_eq!(store.feedback().for_training("k-1").await, Ok(vec![shown, bought]));
+    assert_eq!(store.feedback().for_training("k-2").await, Ok(vec![]));
 }
 
 #[apply(contract)]
@@ -42,7 +44,7 @@ async fn the_same_key_counts_once(store: Store) {
     let (one, other) = tokio::join!(record(&store, "key", &first), record(&store, "key", &first));
     assert_ne!(one.unwrap(), other.unwrap(), "one of them is the first");
     assert_eq!(record(&store, "key", &again).await, Ok(Recorded::Before));
-    assert_eq!(feedback.for_completion("k-1").await, Ok(vec![first.clone()]));
+    assert_eq!(feedback.for_training("k-1").await, Ok(vec![first.clone()]));
     assert_eq!(feedback.counts().await.unwrap()[0].outcomes.shown, 1);
 }
 
@@ -67,7 +69,7 @@ async fn what_cannot_be_recorded_is_refused(store: Store) {
         let refused = record(&store, "1", &unfit).await.unwrap_err();
         assert!(matches!(refused, StoreError::Unfit { what: "a completion's id", .. }), "{refused}");
     }
-    assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![first.clone()]));
+    assert_eq!(store.feedback().for_training("k-1").await, Ok(vec![first.clone()]));
     // A key may be any text, because its digest is stored.
     let fine = FeedbackEvent { completion_id: "k-2".into(), ..first };
     assert_eq!(record(&store, &"\0".repeat(10_000), &fine).await, Ok(Recorded::Now));
@@ -90,7 +92,7 @@ async fn the_same_event_under_another_key_counts_once(store: Store) {
     let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
     assert_eq!((counts.outcomes.shown, counts.outcomes.sold.bought), (1, 1));
     // Each report is kept: accepted, rejected and accepted again is not the same as accepted once.
-    assert_eq!(feedback.for_completion("k-1").await.unwrap().len(), 10);
+    assert_eq!(feedback.for_training("k-1").await.unwrap().len(), 10);
     for (n, other) in [
         FeedbackEvent { slot: 2, ..bought.clone() },
         FeedbackEvent { article: article_id("a-2"), ..bought.clone() },
@@ -155,7 +157,7 @@ async fn outcomes_count_for_the_day_of_showing(store: Store) {
         rows.into_iter().map(|(_, found)| describe(found)).collect::<String>()
     };
     assert_eq!((by_feature(0).await, by_feature(11).await), ("2/4".to_owned(), "1/1".to_owned()));
-    store.customers().erase(&customer_id("c"), NOW).await.unwrap();
+    store.customers().remove(&customer_id("c"), NOW).await.unwrap();
     let by_day = feedback.acceptance(CountedBy::Day, 0, &all).await.unwrap();
     let total: u64 = by_day.iter().map(|(_, found)| found.shown).sum();
     assert_eq!((by_feature(0).await, total), ("1/1".to_owned(), 4), "the events still count");

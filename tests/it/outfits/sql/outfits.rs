@@ -5,8 +5,8 @@ use atelier::{
 use atelier_core::domain::{ArticleId, FeatureValue, Role, Split};
 
 use crate::harness::{
-    LATER, NOW, add_person, all, apply, article_id, coat, contract, customer_id, open_outfit, outfit,
-    with_customers,
+    LATER, NOW, Unconditional, add_person, all, apply, article_id, coat, contract, customer_id, open_outfit,
+    outfit, with_customers,
 };
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
@@ -109,9 +109,9 @@ async fn outfits_of_a_customer_are_ordered(store: Store) {
 #[apply(contract)]
 async fn outfits_outlive_their_articles_until_they_are_deleted(store: Store) {
     with_customers(&store, &["c"]).await;
-    store.articles().put(&coat("a"), NOW).await.unwrap();
+    store.articles().set(&coat("a"), NOW).await.unwrap();
     let (seq, _) = save(&store, "c", ABCD).await;
-    store.articles().delete(&article_id("a"), NOW).await.unwrap();
+    store.articles().remove(&article_id("a"), NOW).await.unwrap();
     let kept = store.outfits().get(seq).await.unwrap().unwrap();
     assert_eq!(kept.outfit.articles(), ABCD.map(article_id));
     assert_eq!(store.outfits().delete(seq, NOW).await, Ok(true));

@@ -4,15 +4,15 @@ use atelier::platform::db::{Put, Store, StoreError};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::harness::{Kind, NOW, TestDatabase, apply, article, coat, contract};
+use crate::harness::{Kind, NOW, TestDatabase, Unconditional, apply, article, coat, contract};
 
 async fn write(store: Store, writer: usize) {
     for n in 0..50 {
         let mine = coat(&format!("{writer}-{n}"));
-        assert_eq!(store.articles().put(&mine, NOW).await, Ok(Put::Added));
+        assert_eq!(store.articles().set(&mine, NOW).await, Ok(Put::Added));
         // And one that all of them write.
         let shared = article("shared", &format!("{writer}-{n}"), json!({}));
-        store.articles().put(&shared, NOW).await.unwrap();
+        store.articles().set(&shared, NOW).await.unwrap();
         assert_eq!(store.articles().get(&mine.id).await, Ok(Some(mine)));
     }
 }
@@ -33,9 +33,9 @@ async fn concurrent_writes_all_succeed(db: TestDatabase) {
 async fn a_cancelled_write_blocks_nothing(store: Store) {
     for n in 0..50_u64 {
         let patience = Duration::from_micros(n * 20);
-        let _ = tokio::time::timeout(patience, store.articles().put(&coat(&format!("{n}")), NOW)).await;
+        let _ = tokio::time::timeout(patience, store.articles().set(&coat(&format!("{n}")), NOW)).await;
     }
-    assert_eq!(store.articles().put(&coat("last"), NOW).await, Ok(Put::Added));
+    assert_eq!(store.articles().set(&coat("last"), NOW).await, Ok(Put::Added));
     assert_eq!(store.articles().get(&coat("last").id).await, Ok(Some(coat("last"))));
 }
 
@@ -45,8 +45,8 @@ async fn a_cancelled_write_blocks_nothing(store: Store) {
 async fn a_write_times_out(db: TestDatabase) {
     let (here, elsewhere) = (db.open().await, db.open().await);
     let coat = coat("a");
-    here.articles().put(&coat, NOW).await.unwrap();
-    here.articles().put(&article("b", "coat", json!({})), NOW).await.unwrap();
+    here.articles().set(&coat, NOW).await.unwrap();
+    here.articles().set(&article("b", "coat", json!({})), NOW).await.unwrap();
     let first = here.import(NOW).await.unwrap();
     let patient = db.open().await;
     let next = tokio::spawn(async move { patient.import(NOW).await?.article_ids().await });
@@ -57,7 +57,7 @@ async fn a_write_times_out(db: TestDatabase) {
     };
     sqlx::raw_sql(hold).execute(&mut raw).await.unwrap();
     let (started, hats) = (Instant::now(), ["a", "b"].map(|id| article(id, "hat", json!({}))));
-    let outcomes = tokio::join!(here.articles().put(&hats[0], NOW), elsewhere.articles().put(&hats[1], NOW));
+    let outcomes = tokio::join!(here.articles().set(&hats[0], NOW), elsewhere.articles().set(&hats[1], NOW));
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     for outcome in [outcomes.0, outcomes.1] {
         assert!(matches!(outcome, Err(StoreError::Busy { .. })), "{outcome:?}");
@@ -65,5 +65,5 @@ async fn a_write_times_out(db: TestDatabase) {
     sqlx::raw_sql("rollback").execute(&mut raw).await.unwrap();
     first.commit().await.unwrap();
     assert_eq!(next.await.unwrap(), Ok(hats.map(|hat| hat.id).to_vec()));
-    assert_eq!(here.articles().put(&coat, NOW).await, Ok(Put::Unchanged));
+    assert_eq!(here.articles().set(&coat, NOW).await, Ok(Put::Unchanged));
 }
