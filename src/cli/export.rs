@@ -165,7 +165,7 @@ impl Export {
         rows: impl Fn() -> S,
         mut visit: impl FnMut(&T),
     ) -> Result<()> {
-        let path = self.folder.join(format!("{}.{}", T::NAME, self.format.extension()));
+        let path = self.folder.join(format!("{}.{}", T::NAME, self.format.as_str()));
         let mut columns = TableColumns::new(schema);
         if self.format != Format::JsonLines {
             let mut rows = pin!(rows());

@@ -81,7 +81,7 @@ impl Looks {
         articles.sort_by_cached_key(|at| catalogue.article(*at).map(|article| article.id.clone()));
         let parts = articles.chunks(self.part as usize).enumerate();
         for (number, part) in self.share.of(parts) {
-            let path = self.output.join(format!("part-{number:05}.{}", self.format.extension()));
+            let path = self.output.join(format!("part-{number:05}.{}", self.format.as_str()));
             if path.exists() {
                 eprintln!("{}: already exists", path.display());
             } else {

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use atelier_core::domain::{ArticleId, CustomerId, MAX_SLOTS, Method, OutfitSize, Timestamp};
 use atelier_engine::evaluation::PAPER;
-use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
     completion::Filters,
@@ -186,14 +185,6 @@ parameters!(View, "/studio":
 );
 
 words!(Edited: str::parse::<Edited>, Refusal: str::parse::<Refusal>);
-
-impl<S: Send + Sync> FromRequestParts<S> for View {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        Ok(Self::read(parts.uri.query().unwrap_or_default()))
-    }
-}
 
 impl View {
     /// The view of a link, without the parts that no longer work.

@@ -28,7 +28,7 @@ use atelier_core::{
     util::http_client::Origin,
 };
 use atelier_engine::release::{Manifest, Release};
-use atelier_files::{Dialect, InputFormat, Table};
+use atelier_files::{Dialect, InputFormat, Table, read_open};
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
 
@@ -163,7 +163,8 @@ fn read_feed(bytes: &[u8], folder: &Path, format: InputFormat, schema: &Schema) 
     let path = folder.join("feed");
     fs::write(&path, bytes).expect("a case can be written");
     let now = Timestamp::from_millis(1_795_460_000_000);
-    let rows = atelier_files::read_any::<Article>(&path, schema, Some(format), now, &Dialect::default());
+    let file = atelier_files::open(&path).expect("it was just written");
+    let rows = read_open::<Article>(file, &path, schema, Some(format), now, &Dialect::default());
     if let Ok(rows) = rows {
         rows.take(100).for_each(drop);
     }

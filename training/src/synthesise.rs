@@ -171,7 +171,7 @@ mod tests {
     fn every_format_reads_back_as_the_same_data() {
         let home = tempfile::tempdir().unwrap();
         let read = |format: Format| {
-            let out = home.path().join(format.extension());
+            let out = home.path().join(format.as_str());
             make(&out, PLAN, format).unwrap();
             let Rows { articles, customers, outfits, .. } = Rows::read(&out).unwrap();
             (articles, customers, outfits, Data::load(&out).unwrap().fingerprint().to_owned())

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use atelier_core::domain::{
-    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, Features, IdError,
+    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, Features,
     OpenOutfit, Outfit, Schema, Slot, Slots, Split, feature_to_json, read_features,
 };
 use serde_json::Value;
@@ -150,57 +150,35 @@ impl Table for CustomerPatch {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deletion<Id>(pub Id);
 
-const DELETED: &[Field] = &[field("id", true)];
+macro_rules! deletion {
+    ($of:ty, $id:ident, $enter:ident) => {
+        impl Table for Deletion<$id> {
+            const NAME: &'static str = <$of>::NAME;
+            const FIELDS: &'static [Field] = &[field("id", true)];
+            const FEATURES: bool = false;
 
-impl<Id> Deletion<Id> {
-    fn read(
-        mut fields: Fields,
-        new: impl FnOnce(String) -> Result<Id, IdError>,
-    ) -> Result<(Self, Vec<FeatureWarning>), String> {
-        let id = take(&mut fields, "id");
-        fields.retain(|_, value| !value.is_null());
-        if let Some(name) = fields.keys().next() {
-            return Err(format!("unknown field {name:?}: a row to delete has an \"id\" only"));
+            fn from_fields(mut fields: Fields, _: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
+                let id = take(&mut fields, "id");
+                fields.retain(|_, value| !value.is_null());
+                if let Some(name) = fields.keys().next() {
+                    return Err(format!("unknown field {name:?}: a row to delete has an \"id\" only"));
+                }
+                Ok((Self(parse_id("id", id, $id::new)?), Vec::new()))
+            }
+
+            fn to_fields(&self, _: &Schema) -> Fields {
+                collect_fields([("id", Some(self.0.as_str().into()))])
+            }
+
+            fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+                seen.$enter(self.0.as_str(), context)
+            }
         }
-        Ok((Self(parse_id("id", id, new)?), Vec::new()))
-    }
+    };
 }
 
-impl Table for Deletion<ArticleId> {
-    const NAME: &'static str = Article::NAME;
-    const FIELDS: &'static [Field] = DELETED;
-    const FEATURES: bool = false;
-
-    fn from_fields(fields: Fields, _: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
-        Self::read(fields, ArticleId::new)
-    }
-
-    fn to_fields(&self, _: &Schema) -> Fields {
-        collect_fields([("id", Some(self.0.as_str().into()))])
-    }
-
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        seen.delete_article(self.0.as_str(), context)
-    }
-}
-
-impl Table for Deletion<CustomerId> {
-    const NAME: &'static str = Customer::NAME;
-    const FIELDS: &'static [Field] = DELETED;
-    const FEATURES: bool = false;
-
-    fn from_fields(fields: Fields, _: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
-        Self::read(fields, CustomerId::new)
-    }
-
-    fn to_fields(&self, _: &Schema) -> Fields {
-        collect_fields([("id", Some(self.0.as_str().into()))])
-    }
-
-    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        seen.enter_customer(self.0.as_str(), context)
-    }
-}
+deletion!(Article, ArticleId, delete_article);
+deletion!(Customer, CustomerId, enter_customer);
 
 /// The fields that outfits have, open or not, and the others.
 struct OutfitFields {
@@ -262,8 +240,7 @@ impl Table for Outfit {
         let articles = ids_in_list(articles)?;
         schema.outfit_size().check(articles.len()).map_err(|error| error.to_string())?;
         let articles = articles.into_iter().map(article_in_list).collect::<Result<_, _>>()?;
-        let parse = |split: String| split.parse::<Split>().map_err(|error| error.to_string());
-        let split = split.map(|split| parse(text("split", split)?)).transpose()?;
+        let split = split.map(|split| text("split", split)?.parse::<Split>()).transpose()?;
         let (features, warnings) = features_from_field(features, schema)?;
         let outfit = Self::new(customer, articles, split, features).map_err(|error| error.to_string())?;
         Ok((outfit, warnings))

@@ -22,8 +22,6 @@ pub enum FileError {
          and begins with <, or it ends in .tsv or .txt and has tabs in its first line, or it is Shopify's .csv", path.display()
     )]
     Catalogue { path: PathBuf },
-    #[error("expected jsonl, csv or parquet, found {name:?}")]
-    Format { name: String },
     #[error("cannot read {}: {source}", path.display())]
     Open { path: PathBuf, source: io::Error },
     #[error("cannot read {}: it is a folder; name a file in it", path.display())]

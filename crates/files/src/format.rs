@@ -1,10 +1,8 @@
 //! The three file formats.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::path::{Path, PathBuf};
+
+use atelier_core::named;
 
 use super::FileError;
 
@@ -15,6 +13,9 @@ pub enum Format {
     Csv,
     Parquet,
 }
+
+// Its words are also file extensions.
+named!(Format, "expected jsonl, csv or parquet", JsonLines = "jsonl", Csv = "csv", Parquet = "parquet");
 
 impl Format {
     /// By the file's extension: `.jsonl` or `.ndjson`, `.csv`, `.parquet`, in any case.
@@ -46,15 +47,6 @@ impl Format {
             _ => Err(FileError::Extension { path: path.to_owned() }),
         }
     }
-
-    /// The format's name and file extension.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Self::JsonLines => "jsonl",
-            Self::Csv => "csv",
-            Self::Parquet => "parquet",
-        }
-    }
 }
 
 /// The path of what is compressed in a file.
@@ -64,23 +56,6 @@ pub(super) fn without_gz(path: &Path) -> PathBuf {
 
 fn has_extension(path: &Path, expected: &str) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(expected))
-}
-
-impl FromStr for Format {
-    type Err = FileError;
-
-    fn from_str(name: &str) -> Result<Self, FileError> {
-        [Self::JsonLines, Self::Csv, Self::Parquet]
-            .into_iter()
-            .find(|format| format.extension() == name)
-            .ok_or_else(|| FileError::Format { name: name.to_owned() })
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.extension())
-    }
 }
 
 #[cfg(test)]
@@ -107,9 +82,6 @@ mod tests {
         for format in [Format::JsonLines, Format::Csv, Format::Parquet] {
             assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
         }
-        assert_eq!(
-            "json".parse::<Format>().unwrap_err().to_string(),
-            "expected jsonl, csv or parquet, found \"json\""
-        );
+        assert_eq!("json".parse::<Format>().unwrap_err(), "expected jsonl, csv or parquet; found \"json\"");
     }
 }

@@ -61,7 +61,7 @@
 //!
 //! # Feeds
 //!
-//! `feed` reads the product feeds of other systems as articles; [`read_any()`] recognises them.
+//! `feed` reads the product feeds of other systems as articles; [`read_open()`] recognises them.
 //!
 //! # Orders and events
 //!
@@ -126,7 +126,7 @@ pub use looks::LookRow;
 pub use not_worn::NotWorn;
 pub use orders::OrderLine;
 pub use parquet::{PlainColumn, catch_panic, write_columns};
-pub use read::{InputFormat, Rows, open, read, read_any, read_as, read_json_lines, read_open};
+pub use read::{InputFormat, Rows, open, read, read_as, read_json_lines, read_open};
 pub use row::{FileRow, RowError, Unit, Warning, strip_values};
 pub use rows::{LookPiece, RowWriter, SuggestionRow};
 pub use table::Table;

@@ -64,7 +64,7 @@ impl FromStr for InputFormat {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let table = name.parse().map(Self::Table);
+        let table = name.parse::<Format>().map(Self::Table);
         table.or_else(|_| name.parse().map(Self::Feed)).map_err(|feeds| {
             let feeds = feeds.trim_start_matches("expected ");
             format!("expected jsonl, csv, parquet, {feeds}")
@@ -94,25 +94,11 @@ pub fn read_as<T: Table>(path: &Path, schema: &Schema, dialect: &Dialect) -> Res
     Ok(Rows::new(source, path, schema))
 }
 
-/// Like [`read_as`], also for feeds, in a format that the caller names or that the file's name and first line show. `now` is
-/// the time for which a feed's prices are read.
+/// Like [`read_as`], also for feeds, of an open file, which errors call `path`. The caller names the format, or the file's name
+/// and first line show it; without an extension, the contents alone. `now` is the time for which a feed's prices are read.
 ///
 /// # Errors
 /// As [`read`], or if a feed is not read as articles.
-pub fn read_any<T: Table>(
-    path: &Path,
-    schema: &Schema,
-    format: Option<InputFormat>,
-    now: Timestamp,
-    dialect: &Dialect,
-) -> Result<Rows<T>, FileError> {
-    read_open(open(path)?, path, schema, format, now, dialect)
-}
-
-/// Like [`read_any`], for an open file, which errors call `path`. Without an extension, only the contents show the format.
-///
-/// # Errors
-/// As [`read_any`].
 pub fn read_open<T: Table>(
     file: File,
     path: &Path,
@@ -151,7 +137,7 @@ pub fn read_open<T: Table>(
         InputFormat::Table(format) => table::<T>(format, input, path, schema, dialect)?,
         InputFormat::Feed(feed) => {
             if !describes_articles::<T>() {
-                return Err(FileError::Feed { path: path.to_owned(), feed: feed.name() });
+                return Err(FileError::Feed { path: path.to_owned(), feed: feed.as_str() });
             }
             let input = dialect
                 .encoding

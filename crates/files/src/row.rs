@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use atelier_core::{domain::FeatureWarning, util::text::abbreviate};
+use atelier_core::{domain::FeatureWarning, named, util::text::abbreviate};
 
 /// The longest row, in bytes: far above any sensible one. Callers hold several rows in memory, parsed.
 pub(super) const LONGEST: usize = 1 << 20;
@@ -50,6 +50,8 @@ pub enum Unit {
     Line,
     Row,
 }
+
+named!(Unit, "a unit is line or row", Line = "line", Row = "row");
 
 impl RowError {
     pub(super) fn new(unit: Unit, line: u64, bad: impl Into<Bad>) -> Self {
@@ -112,15 +114,6 @@ pub fn strip_values(reason: &str) -> String {
 impl fmt::Display for RowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.unit, self.line, self.reason)
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Line => "line",
-            Self::Row => "row",
-        })
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) trait Address: Sized {
     }
 }
 
-/// Implements [`Address`] by the list of a view's parameters.
+/// Implements [`Address`] by the list of a view's parameters, and makes it an extractor by its `read`.
 macro_rules! parameters {
     ($view:ty, $path:literal: $($name:literal => $($field:ident).+),+ $(,)?) => {
         impl $crate::platform::page::address::Address for $view {
@@ -66,6 +66,17 @@ macro_rules! parameters {
                     $($name => Some(&mut self.$($field).+),)+
                     _ => None,
                 }
+            }
+        }
+
+        impl<S: Send + Sync> axum::extract::FromRequestParts<S> for $view {
+            type Rejection = $crate::platform::http::Problem;
+
+            async fn from_request_parts(
+                parts: &mut axum::http::request::Parts,
+                _state: &S,
+            ) -> Result<Self, Self::Rejection> {
+                Ok(Self::read(parts.uri.query().unwrap_or_default()))
             }
         }
     };

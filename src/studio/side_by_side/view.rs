@@ -2,16 +2,12 @@
 
 use atelier_core::domain::{ArticleId, CustomerId, MAX_SLOTS, Method};
 use atelier_engine::evaluation::PAPER;
-use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    platform::page::wording::spaced,
-    platform::{
-        http::Problem,
-        page::address::{
-            Address, FeatureWords, PageFilters, each_parameter, lost_parts, parameters, too_long,
-        },
+    platform::page::address::{
+        Address, FeatureWords, PageFilters, each_parameter, lost_parts, parameters, too_long,
     },
+    platform::page::wording::spaced,
     releases::LiveRelease,
     studio,
 };
@@ -62,14 +58,6 @@ parameters!(View, "/side-by-side":
     "own." => own,
     "if." => changed,
 );
-
-impl<S: Send + Sync> FromRequestParts<S> for View {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        Ok(Self::read(parts.uri.query().unwrap_or_default()))
-    }
-}
 
 impl View {
     /// The view of a link, without the parts that no longer work.

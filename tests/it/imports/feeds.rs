@@ -136,7 +136,7 @@ async fn what_cannot_be_imported_is_refused_at_once(service: Service) {
         ("", "nr,kategorie\n1,hat\n", "map=articles.nr=id map=articles.kategorie=type"),
         ("map=x=y", "id,type\n1,hat\n", "map=x=y: no CSV or Parquet file has a column \"x\""),
         ("table=customers", "<rss/>", "which describes whole articles"),
-        ("format=xlsx", "id,type\n", "expected jsonl, csv, parquet, google-xml, google-tsv, shopify-csv"),
+        ("format=xlsx", "id,type\n", "expected jsonl, csv, parquet, google-xml, google-tsv or shopify-csv"),
         ("format=parquet", "id,type\n", "not a readable Parquet file"),
         ("delimiter=x", "id,type\n", "expected \",\""),
         ("encoding=x", "id,type\n", "of the Encoding Standard"),

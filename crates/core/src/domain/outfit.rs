@@ -1,10 +1,11 @@
 //! Outfits: articles that one person wears together, and outfits with blanks to fill.
 
-use std::{collections::HashSet, fmt, str::FromStr};
+use std::{collections::HashSet, fmt};
 
 use serde::Deserialize;
 
 use super::{ArticleId, CustomerId, Features};
+use crate::named;
 
 /// The most slots of an outfit, whatever a schema says: more are stored nowhere.
 pub const MAX_SLOTS: usize = 12;
@@ -65,32 +66,7 @@ pub enum Split {
     Validation,
 }
 
-impl Split {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Split::Train => "train",
-            Split::Validation => "validation",
-        }
-    }
-}
-
-impl FromStr for Split {
-    type Err = OutfitError;
-
-    fn from_str(text: &str) -> Result<Self, OutfitError> {
-        match text {
-            "train" => Ok(Split::Train),
-            "validation" => Ok(Split::Validation),
-            other => Err(OutfitError::Split(other.into())),
-        }
-    }
-}
-
-impl fmt::Display for Split {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+named!(Split, "a split is train or validation", Train = "train", Validation = "validation");
 
 /// An outfit has more slots than its schema's outfits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -111,8 +87,6 @@ pub enum OutfitError {
     TooManySlots(#[from] TooManySlots),
     #[error("article {0:?} appears twice in the outfit")]
     Duplicate(ArticleId),
-    #[error("a split is \"train\" or \"validation\", found {0:?}")]
-    Split(String),
 }
 
 /// A whole outfit that a customer was given. How many articles it has is checked where it is read, because each schema has

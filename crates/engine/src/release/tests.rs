@@ -55,7 +55,7 @@ fn a_valid_release_opens_in_vocabulary_order() {
         [Some("a-2"), Some("a-1"), None]
     );
     assert_eq!(release.articles()[1].kind(), "hat");
-    assert_eq!(release.schema().context_width(), 32);
+    assert_eq!(release.schema().features().len(), 1);
     assert_eq!(release.model_path(&release.manifest().methods[0]), folder.join("none.onnx"));
     assert_eq!(release.pair_path(&release.manifest().methods[0]), None);
 }

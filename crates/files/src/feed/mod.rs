@@ -13,9 +13,9 @@ mod shopify;
 mod variants;
 mod xml;
 
-use std::{fmt, io::BufRead, path::Path, str::FromStr};
+use std::{io::BufRead, path::Path};
 
-use atelier_core::domain::Timestamp;
+use atelier_core::{domain::Timestamp, named};
 use serde_json::Value;
 
 pub(super) use self::google::read_moment;
@@ -37,7 +37,13 @@ pub enum Feed {
     ShopifyCsv,
 }
 
-const FEEDS: [Feed; 3] = [Feed::GoogleXml, Feed::GoogleTsv, Feed::ShopifyCsv];
+named!(
+    Feed,
+    "expected google-xml, google-tsv or shopify-csv",
+    GoogleXml = "google-xml",
+    GoogleTsv = "google-tsv",
+    ShopifyCsv = "shopify-csv",
+);
 
 impl Feed {
     /// The feed that a file holds, by its extension and its first line. `None` if it may be one of our own tables.
@@ -67,31 +73,6 @@ impl Feed {
             }
             "csv" => shopify(),
             _ => None,
-        })
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::GoogleXml => "google-xml",
-            Self::GoogleTsv => "google-tsv",
-            Self::ShopifyCsv => "shopify-csv",
-        }
-    }
-}
-
-impl fmt::Display for Feed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Feed {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        FEEDS.into_iter().find(|feed| feed.name() == name).ok_or_else(|| {
-            let names = FEEDS.map(Self::name).join(", ");
-            format!("expected {names}, found {name:?}")
         })
     }
 }

@@ -15,18 +15,27 @@ use super::*;
 /// 2026-11-23, within the sale of the fixture.
 const NOW: Timestamp = Timestamp::from_millis(1_795_460_000_000);
 
+fn read_any<T: Table>(
+    path: &Path,
+    format: Option<InputFormat>,
+    now: Timestamp,
+    dialect: &Dialect,
+) -> Result<Rows<T>, FileError> {
+    read_open(crate::open(path)?, path, &SCHEMA, format, now, dialect)
+}
+
 /// The rows of a file whose name and first line show its format.
 fn open_any(path: &Path) -> Rows<Article> {
-    read_any(path, &SCHEMA, None, NOW, &Dialect::default()).unwrap()
+    read_any(path, None, NOW, &Dialect::default()).unwrap()
 }
 
 fn refuse<T: Table>(path: &Path, format: Option<InputFormat>) -> FileError {
-    read_any::<T>(path, &SCHEMA, format, NOW, &Dialect::default()).map(drop).unwrap_err()
+    read_any::<T>(path, format, NOW, &Dialect::default()).map(drop).unwrap_err()
 }
 
 /// Articles as canonical JSON Lines without their variants, warnings and errors.
 fn read_feed(path: &Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
-    let rows = read_any::<Article>(path, &SCHEMA, format, now, &Dialect::default()).unwrap();
+    let rows = read_any::<Article>(path, format, now, &Dialect::default()).unwrap();
     read_out(rows.map(|row| {
         row.map(|mut row| {
             row.value.normalise().unwrap();
@@ -83,7 +92,7 @@ fn variants_of_a_merchant_feed_keep_what_is_their_own() {
     let read: Vec<Article> = checker.check(open_any(&path)).map(Result::unwrap).collect();
     assert_eq!(checker.report().left_out, 2, "gift cards");
     let dialect = Dialect { not_worn: NotWorn::new(&["t-shirt"]), ..Dialect::default() };
-    let others = read_any::<Article>(&path, &SCHEMA, None, NOW, &dialect).unwrap();
+    let others = read_any::<Article>(&path, None, NOW, &dialect).unwrap();
     assert_eq!(others.map(|row| row.unwrap().value.id.to_string()).collect::<Vec<_>>(), ["GC", "GC2"]);
     assert_eq!(read[0].attribute("sizes"), Some(&json!(["S", "L/XL"])));
     assert_eq!(read[0].folded_words("sizes"), ["s", "l", "xl", "l/xl"]);
@@ -161,7 +170,7 @@ fn shopifys_products_may_be_saved_by_excel() {
         ("named.dat", windows, named, Some(";")),
     ] {
         let path = folder.file(name, content);
-        let rows = read_any::<Article>(&path, &SCHEMA, format, NOW, &dialect(delimiter)).unwrap();
+        let rows = read_any::<Article>(&path, format, NOW, &dialect(delimiter)).unwrap();
         let read: Vec<Article> = rows.map(|row| row.unwrap().value).collect();
         let [hat] = read.as_slice() else { panic!("{name}: {read:?}") };
         assert_eq!(
@@ -172,7 +181,7 @@ fn shopifys_products_may_be_saved_by_excel() {
     }
     let commas = dialect(Some(","));
     let path = folder.path("a.csv");
-    let refused = read_any::<Article>(&path, &SCHEMA, None, NOW, &commas).map(drop).unwrap_err().to_string();
+    let refused = read_any::<Article>(&path, None, NOW, &commas).map(drop).unwrap_err().to_string();
     assert!(refused.contains("Shopify's products need a column"), "{refused}");
 }
 

@@ -95,7 +95,7 @@ fn bad_json_lines_say_what_is_wrong() {
             "line 2: field \"articles\" must be a list of ids, found a number",
             "line 3: field \"customer\" is missing",
             "line 4: article \"a\" appears twice in the outfit",
-            "line 5: a split is \"train\" or \"validation\", found \"test\"",
+            "line 5: a split is train or validation; found \"test\"",
             "line 6: unknown field \"color\": an outfit has \"customer\", \"articles\", \"split\" and \"features\"",
             "line 7: not JSON: expected a comma or the object's closing } (character 17)",
             "line 8: not JSON: it ends too early, after character 40; a row is one object on one line",

@@ -341,11 +341,6 @@ impl Schema {
         &self.learned
     }
 
-    /// The width of the context vector: the paper's `d_context`.
-    pub fn context_width(&self) -> usize {
-        FEATURE_WIDTH * self.features.len()
-    }
-
     /// Encodes a profile, for training and serving alike.
     ///
     /// # Errors

@@ -32,8 +32,7 @@ const SMALL: &str = r#"
 #[test]
 fn the_default_schema_has_the_papers_width() {
     let schema = Schema::default_schema();
-    assert_eq!(schema.features().len(), 23);
-    assert_eq!(schema.context_width(), 736);
+    assert_eq!(schema.features().len() * FEATURE_WIDTH, 736);
 }
 
 #[test]
@@ -224,7 +223,7 @@ fn models_do_not_depend_on_what_features_require() {
     let plain = SIZED.lines().filter(is_plain).collect::<Vec<_>>().join("\n") + "\n";
     assert_eq!(schema.learned_source(), plain);
     assert_eq!(Schema::parse(&plain).unwrap().learned_source(), plain, "as it was before");
-    assert_eq!(schema.context_width(), 64);
+    assert_eq!(schema.features().len(), 2);
     let given = profile(&[("gender", text("male")), ("size", many(&["L"]))]);
     assert_eq!(schema.encode(&given), Schema::parse(&plain).unwrap().encode(&given));
     // In this notation a line may hold more than the requirement.
