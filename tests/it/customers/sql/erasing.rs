@@ -89,7 +89,7 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
     .await
     .unwrap();
     tables.sort();
-    assert_eq!(tables, PERSONAL_TABLES, "add the table here and to src/privacy/sql.rs");
+    assert_eq!(tables, PERSONAL_TABLES, "add the table here, and its rows to privacy::PersonalData");
 
     let data = store.customers().personal_data(&customer_id(ERASED)).await.unwrap().expect("the customer");
     // Naming all fields makes a new one an error here.
