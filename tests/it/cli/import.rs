@@ -39,7 +39,10 @@ async fn one_bad_row_rejects_the_import_unless_bad_ones_are_skipped(db: TestData
     assert!(!said.contains("new"), "nothing is new before it is in the database: {said}");
     let store = db.open().await;
     assert_eq!(
-        (store.customers().count().await, store.audit().list(&Default::default(), None, 9).await),
+        (
+            store.customers().count().await,
+            store.audit().list(&atelier::platform::db::AuditFilter::default(), None, 9).await
+        ),
         (Ok(0), Ok(vec![]))
     );
 
@@ -50,7 +53,7 @@ async fn one_bad_row_rejects_the_import_unless_bad_ones_are_skipped(db: TestData
         "{said}"
     );
     assert_eq!(store.customers().count().await, Ok(9970));
-    let entries = store.audit().list(&Default::default(), None, 9).await.unwrap();
+    let entries = store.audit().list(&atelier::platform::db::AuditFilter::default(), None, 9).await.unwrap();
     let [entry] = &entries[..] else { panic!("one entry: {entries:?}") };
     assert_eq!((entry.actor, entry.action.as_str()), (Actor::Service, "customers.bulk"));
     assert_eq!(Value::from(entry.details.clone()), json!({"added": 9970, "changed": 0, "bad": 30}));

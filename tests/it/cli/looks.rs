@@ -58,7 +58,7 @@ async fn looks_are_imported_and_exported(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.looks().list().await.unwrap().len(), 2, "nothing was imported");
     done(import(&db, &looks, &["--skip-bad"])).await.has(["looks: 1 new"]);
-    let entries = store.audit().list(&Default::default(), None, 9).await.unwrap();
+    let entries = store.audit().list(&atelier::platform::db::AuditFilter::default(), None, 9).await.unwrap();
     let imports = entries.iter().filter(|entry| entry.action == "look.import").count();
     assert_eq!(imports, 2, "what changed nothing has no entry");
 }

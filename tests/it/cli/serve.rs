@@ -467,7 +467,13 @@ async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
         served.call(Method::POST, "sign-in").form(&form).is(401).await;
     }
     served.stop().await;
-    let entries = db.open().await.audit().list(&Default::default(), None, 100).await.unwrap();
+    let entries = db
+        .open()
+        .await
+        .audit()
+        .list(&atelier::platform::db::AuditFilter::default(), None, 100)
+        .await
+        .unwrap();
     let failed = entries.iter().filter(|entry| entry.action == "sign-in.failed");
     let attempts: u64 = failed.map(|entry| entry.details["attempts"].as_u64().unwrap()).sum();
     assert_eq!(attempts, 3, "{entries:?}");

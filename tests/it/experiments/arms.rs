@@ -384,7 +384,8 @@ async fn an_arm_beyond_a_limit_stops_the_experiment(Demo(service): Demo) {
     let limit = " blanks had no suggestion in arm new; the limit is 5.0 %";
     assert!(reason.starts_with("100.0 % of the ") && reason.ends_with(limit), "{reason}");
     assert_eq!(service.arm_of(&all[0]).await.0, Value::Null);
-    let entries = service.store.audit().list(&Default::default(), None, 1).await.unwrap();
+    let entries =
+        service.store.audit().list(&atelier::platform::db::AuditFilter::default(), None, 1).await.unwrap();
     assert_eq!((entries[0].actor, &*entries[0].action), (Actor::Service, "experiment.put"));
     let html = service.signed_in(Role::Analyst).await.page("/operations/experiments/autumn").await;
     html.has(["had no suggestion in arm new"]);

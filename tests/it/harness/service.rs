@@ -231,7 +231,12 @@ impl Service {
     /// The last entries of the audit log, newest first, about what was done over HTTP. What a test prepares past it
     /// has no peer.
     pub async fn log(&self, n: usize) -> Vec<AuditEntry> {
-        let entries = self.store.audit().list(&Default::default(), None, 10_000).await.unwrap();
+        let entries = self
+            .store
+            .audit()
+            .list(&atelier::platform::db::AuditFilter::default(), None, 10_000)
+            .await
+            .unwrap();
         entries.into_iter().filter(|entry| entry.peer.is_some()).take(n).collect()
     }
 

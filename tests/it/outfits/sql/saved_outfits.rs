@@ -244,7 +244,12 @@ async fn notes_are_kept_in_order(db: TestDatabase) {
     assert_eq!(left, kept[1..]);
     let refused = store.notes().add(&customer_id("nobody"), &note("x"), ada, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
-    let log = store.audit().list(&Default::default(), None, 9).await.unwrap().into_iter();
+    let log = store
+        .audit()
+        .list(&atelier::platform::db::AuditFilter::default(), None, 9)
+        .await
+        .unwrap()
+        .into_iter();
     let details: Vec<_> = log
         .filter(|entry| entry.action == "customer.note" && entry.customer == Some(customer_id("c")))
         .map(|entry| serde_json::Value::from(entry.details))
