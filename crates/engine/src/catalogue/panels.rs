@@ -9,7 +9,7 @@ pub(super) const PANEL: usize = 32;
 pub(crate) const UNUSED_SHARE: usize = 16;
 pub(super) const LEAST_UNUSED: usize = 16;
 /// The types that have panels of their own; all others share some. Otherwise as many types as articles would take as many panels.
-const MOST_TYPES: usize = 1000;
+const MOST_TYPES: usize = 200;
 /// Stands for all other types; no type is empty.
 const OTHERS: &str = "";
 
