@@ -99,6 +99,7 @@ create table revisions (
 );
 
 insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2);
+insert into revisions (name, value) values ('catalogue_bytes', 0), ('catalogue_articles', 0), ('row_bytes', 2000);
 
 create table article_changes (
     revision bigint not null,
@@ -179,12 +180,14 @@ create table articles (
     type text collate "C" not null,
     attributes text not null,
     name_key text collate "C" not null,
+    memory bigint not null,
     revision bigint not null default 1,
     created_at bigint not null,
     import bigint not null default 0,
     old_type text collate "C",
     old_attributes text,
     old_name_key text collate "C",
+    old_memory bigint,
     constraint articles_id_unique primary key (id)
 );
 
@@ -231,6 +234,33 @@ create trigger articles_change_variants after update of attributes, old_attribut
     execute function articles_keep_variants();
 create trigger articles_remove_variants after delete on articles
     for each row execute function articles_keep_variants();
+
+-- Once for a statement: an import's would otherwise write the sums once for each of its rows.
+create function articles_sum_memory() returns trigger language plpgsql as $$
+declare
+    bytes bigint := 0;
+    articles bigint := 0;
+begin
+    if tg_op <> 'DELETE' then
+        select coalesce(sum(memory), 0), count(*) filter (where memory > 0) into bytes, articles from new_rows;
+    end if;
+    if tg_op <> 'INSERT' then
+        select bytes - coalesce(sum(memory), 0), articles - count(*) filter (where memory > 0) into bytes, articles
+        from old_rows;
+    end if;
+    if bytes <> 0 then
+        update revisions set value = value + bytes where name = 'catalogue_bytes';
+        update revisions set value = value + articles where name = 'catalogue_articles';
+    end if;
+    return null;
+end
+$$;
+create trigger articles_add_memory after insert on articles
+    referencing new table as new_rows for each statement execute function articles_sum_memory();
+create trigger articles_change_memory after update on articles
+    referencing old table as old_rows new table as new_rows for each statement execute function articles_sum_memory();
+create trigger articles_remove_memory after delete on articles
+    referencing old table as old_rows for each statement execute function articles_sum_memory();
 
 create index articles_replaced on articles (id) where old_type is not null;
 create index customers_replaced on customers (id) where old_features is not null;

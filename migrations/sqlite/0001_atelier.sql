@@ -138,6 +138,11 @@ create table revisions (
 -- rewrite removes (src/store/erasures.rs).
 insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2);
 
+-- What the catalogue takes in each replica's memory, so that a change which does not fit is refused before it is committed: bytes
+-- and number of articles, which triggers of `articles` keep, and the bytes of an article's rows in the models that a replica
+-- loaded last.
+insert into revisions (name, value) values ('catalogue_bytes', 0), ('catalogue_articles', 0), ('row_bytes', 2000);
+
 -- Which article each revision of the catalogue changed. A replica keeps the catalogue in memory; reading 300,000 articles
 -- after each change would take seconds, so it reads this table and the articles that changed.
 --
@@ -263,6 +268,8 @@ create table articles (
     -- Ä alone. No B-tree helps a search that begins in the middle of a word, so there is no index: the table is read along
     -- its primary key until a page is full.
     name_key text not null,
+    -- Bytes that the article takes in a replica's memory, by the program's estimate; 0 if an import retires it.
+    memory integer not null,
     -- 1 when the row is new, one more for each change: an upsert says in one statement whether it added, changed or left
     -- the row alone. With created_at it makes the row's version (ETag).
     revision integer not null default 1,
@@ -273,6 +280,7 @@ create table articles (
     old_type text,
     old_attributes text,
     old_name_key text,
+    old_memory integer,
     constraint articles_id_unique primary key (id)
 ) strict;
 
@@ -327,6 +335,23 @@ end;
 create trigger articles_remove_variants after delete on articles
 begin
     delete from variants where article_id = old.id;
+end;
+
+-- The sums in revisions. A running import's rows count, so that no other change takes the room that it may need.
+create trigger articles_add_memory after insert on articles
+begin
+    update revisions set value = value + new.memory where name = 'catalogue_bytes';
+    update revisions set value = value + 1 where name = 'catalogue_articles';
+end;
+create trigger articles_change_memory after update of memory on articles when new.memory <> old.memory
+begin
+    update revisions set value = value + new.memory - old.memory where name = 'catalogue_bytes';
+    update revisions set value = value + (new.memory > 0) - (old.memory > 0) where name = 'catalogue_articles';
+end;
+create trigger articles_remove_memory after delete on articles when old.memory > 0
+begin
+    update revisions set value = value - old.memory where name = 'catalogue_bytes';
+    update revisions set value = value - 1 where name = 'catalogue_articles';
 end;
 
 -- What is left to clear after an import.

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, future::ready};
 
 use atelier_core::domain::{Article, ArticleError, ArticleId, ArticlePatch, CustomerId, PatchError, fold};
+use atelier_engine::packed_article::PackedArticle;
 use futures_util::{Stream, TryStreamExt};
 use serde_json::{Map, Value};
 use sqlx::{AnyConnection, AssertSqlSafe};
@@ -138,13 +139,13 @@ impl Resource for Article {
     const VISIBLE: &'static str = "visible_articles";
     const COLUMNS: &'static str = "id, type, attributes";
     const INSERT: &'static str =
-        "insert into articles (id, type, attributes, name_key, created_at, import) values";
-    const VALUES: usize = 6;
+        "insert into articles (id, type, attributes, name_key, memory, created_at, import) values";
+    const VALUES: usize = 7;
     const ON_CONFLICT: &'static str = upsert::on_conflict!(
         "articles",
         "(articles.type, articles.attributes, articles.name_key)
             <> (excluded.type, excluded.attributes, excluded.name_key)",
-        "type", "attributes", "name_key"; "old_type"
+        "type", "attributes", "name_key", "memory"; "old_type"
     );
     const OLD: &'static str = "old_type";
     const PUT: &'static str = "article.put";
@@ -166,6 +167,10 @@ impl Resource for Article {
         json::check_row("the article", self.kind().len() + attributes.len(), row_bytes)?;
         let kept = if self.embedding().is_some() { json::text(&self.kept_attributes()) } else { attributes };
         Ok(vec![self.kind().to_owned(), kept, name_key(self)])
+    }
+
+    fn memory(&self) -> Option<i64> {
+        Some(i64::try_from(PackedArticle::from(self).memory()).unwrap_or(i64::MAX))
     }
 
     fn target(patch: &ArticlePatch) -> &ArticleId {

@@ -100,6 +100,10 @@ pub(super) struct Import {
     /// Keep stored values that a row does not name. Otherwise a row replaces the article or customer.
     #[arg(long)]
     merge: bool,
+    /// Delete the articles and erase the customers whose `id` the files have. It needs no memory for the catalogue, so it helps when
+    /// that has become too large for the service to start.
+    #[arg(long, conflicts_with_all = ["folder", "outfits", "looks", "events", "merge", "mirror"])]
+    delete: bool,
     /// Retire articles that the file of articles lacks.
     #[arg(long)]
     mirror: bool,
@@ -132,7 +136,11 @@ impl Import {
         }
         let options = Options {
             skip_bad: self.skip_bad,
-            change: if self.merge { Change::Merge } else { Change::Replace },
+            change: match (self.merge, self.delete) {
+                (true, _) => Change::Merge,
+                (_, true) => Change::Delete,
+                _ => Change::Replace,
+            },
             format: self.format,
             dialect: Dialect { not_worn: settings.config.shop.not_worn(), ..self.dialect.into() },
             mirror: self.mirror.then_some(self.mirror_limit),
@@ -152,7 +160,7 @@ impl Import {
         };
         let Some((report, imported)) = imported else { return Ok(ExitCode::FAILURE) };
         eprintln!("imported into {store}:");
-        print_tables(&imported);
+        print_tables(&imported, self.delete);
         store_looks(store, looks, now).await?;
         print_left_out(&report, &imported);
         match &self.events {
@@ -174,8 +182,10 @@ async fn import_files(
     now: Timestamp,
 ) -> Result<Option<(Report, Imported)>> {
     let mut census = match files.articles {
-        Some(_) => served_release(settings, store).await?.map(Census::new),
-        None => None,
+        Some(_) if options.change != Change::Delete => {
+            served_release(settings, store).await?.map(Census::new)
+        }
+        _ => None,
     };
     let tell = show_steps(|line| eprintln!("{line}"));
     let opened = Opened::files(files, schema, options, now)?;
@@ -200,7 +210,7 @@ async fn import_files(
     Ok(None)
 }
 
-fn print_tables(Imported { tables, retired }: &Imported) {
+fn print_tables(Imported { tables, retired }: &Imported, is_deletion: bool) {
     for (table, counts) in tables {
         let retired = match retired {
             Some(Mirrored::Retired(retired)) if *table == FeedTable::Articles => {
@@ -208,7 +218,12 @@ fn print_tables(Imported { tables, retired }: &Imported) {
             }
             _ => String::new(),
         };
-        eprintln!("  {table}: {}{retired}", describe_counts(*counts));
+        let [deleted, absent] = [counts.changed, counts.unchanged].map(HumanCount);
+        if is_deletion {
+            eprintln!("  {table}: {deleted} deleted, {absent} absent");
+        } else {
+            eprintln!("  {table}: {}{retired}", describe_counts(*counts));
+        }
     }
 }
 

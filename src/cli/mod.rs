@@ -221,7 +221,7 @@ impl Settings {
 
     fn limited(&self, opened: Result<Store, OpenError>) -> Result<Store> {
         let store = opened.with_context(|| self.origins.name("database.url"))?;
-        Ok(store.with_row_bytes(self.config.limits.row_bytes))
+        Ok(store.with_limits(self.config.limits))
     }
 
     /// How models answer for a verb that has the machine to itself.

@@ -113,7 +113,9 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     );
     let releases = Arc::new(releases.require_known(config.models.least_known));
     releases.remove_left_over();
-    serve_first_release(&store, &releases, &config, &origins).await?;
+    if let Err(error) = serve_first_release(&store, &releases, &config, &origins).await {
+        return Err(advise(error, &store, &origins).await);
+    }
     let key = fill(&store, &config, content).await?;
     // The release was loaded without the articles that the database has since.
     releases.refresh().await?;
@@ -302,6 +304,23 @@ pub(super) fn draw_key() -> [u8; 32] {
     key[..16].copy_from_slice(Uuid::new_v4().as_bytes());
     key[16..].copy_from_slice(Uuid::new_v4().as_bytes());
     key
+}
+
+/// Says how to go on if a replica has too little memory for what is stored.
+async fn advise(error: anyhow::Error, store: &Store, origins: &Origins) -> anyhow::Error {
+    let is_too_large = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::TooLarge { .. }))
+            || matches!(cause.downcast_ref(), Some(ActivateError::Store(StoreError::TooLarge { .. })))
+    };
+    if !error.chain().any(is_too_large) {
+        return error;
+    }
+    let largest = store.largest_articles().await.unwrap_or_default().join(", ");
+    anyhow!(
+        "{}: {error:#}. `atelier import --delete --articles FILE` deletes the articles whose ids a file has, without loading the \
+         catalogue; the largest are {largest}",
+        origins.name("limits.catalogue_bytes")
+    )
 }
 
 /// Serves the release that an admin activated last, or else the one in the settings. Without the default release the

@@ -39,7 +39,7 @@ pub struct Profile {
 
 impl Profiles {
     pub fn new(store: Store, keep: Keep) -> Self {
-        Self { store, cache: Cache::new(keep) }
+        Self { store, cache: Cache::new(keep, weigh) }
     }
 
     /// None if there is no such customer.
@@ -73,6 +73,12 @@ impl Profiles {
     }
 }
 
+/// About how many bytes a profile takes: what it was read from, that parsed, and what is made of it for requests.
+fn weigh((text, _): &(Arc<str>, Arc<Stored>)) -> usize {
+    const OF_EVERY: usize = 2000;
+    OF_EVERY + 6 * text.len()
+}
+
 impl AppState {
     pub(crate) fn profiles(&self) -> &Profiles {
         self.part()
@@ -87,7 +93,8 @@ mod tests {
     use crate::platform::db::Expected;
     use atelier_core::domain::{FeatureValue, Features, Timestamp};
 
-    const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
+    const KEEP: Keep =
+        Keep { most: 1 << 20, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
     const SECOND: Duration = Duration::from_secs(1);
 
     fn id(number: usize) -> CustomerId {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use atelier_core::domain::ROW_BYTES;
+use atelier_core::{domain::ROW_BYTES, util::memory::most_memory};
 use serde::{Deserialize, Serialize};
 
 /// The bytes that a caller must send or take within `transfer_ms`.
@@ -25,6 +25,9 @@ pub struct Limits {
     pub release_bytes: u64,
     /// Bytes of a row as JSON: an article's type and attributes without the embedding, or the features of a customer or outfit.
     pub row_bytes: u32,
+    /// Bytes that the catalogue may take in memory; an eighth of that rules, looks and experiments each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalogue_bytes: Option<u64>,
     /// Items of a page.
     pub page: u32,
     /// Items of a page if the request does not say.
@@ -69,6 +72,7 @@ impl Default for Limits {
             bulk_rows: 5_000_000,
             release_bytes: 4 << 30,
             row_bytes: ROW_BYTES,
+            catalogue_bytes: None,
             page: 500,
             page_default: 50,
             feedback_events: 1000,
@@ -91,6 +95,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// A third of the memory that the process may use, if it is not set: while a large import is read, there are two catalogues.
+    pub fn catalogue_bytes(self) -> u64 {
+        self.catalogue_bytes.unwrap_or_else(|| most_memory() / 3)
+    }
+
     /// How long a completion may take.
     pub fn deadline(self) -> Duration {
         Duration::from_millis(self.deadline_ms.into())

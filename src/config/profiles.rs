@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// How much to cache, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// The most entries. The least recently used go first.
+    /// The most that all entries weigh. The least recently used go first.
     pub most: usize,
     /// How long an entry is served without a query.
     pub fresh: Duration,
@@ -19,8 +19,8 @@ pub struct Keep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Profiles {
-    /// The most profiles in the cache.
-    pub most: usize,
+    /// The most bytes of memory that cached profiles take.
+    pub bytes: usize,
     /// Milliseconds for which a cached profile is used without asking the database. Changes by other replicas are
     /// visible after at most that time.
     pub fresh_ms: u32,
@@ -30,14 +30,14 @@ pub struct Profiles {
 
 impl Default for Profiles {
     fn default() -> Self {
-        Self { most: 20_000, fresh_ms: 1000, most_age_s: 3600 }
+        Self { bytes: 64 << 20, fresh_ms: 1000, most_age_s: 3600 }
     }
 }
 
 impl Profiles {
     pub fn keep(&self) -> Keep {
         Keep {
-            most: self.most,
+            most: self.bytes,
             fresh: Duration::from_millis(self.fresh_ms.into()),
             most_age: Duration::from_secs(self.most_age_s.into()),
         }

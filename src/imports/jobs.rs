@@ -641,9 +641,12 @@ fn stopped_early(stop: Stop) -> (ImportState, JobResult) {
 /// What a caller may know. The flags of the command are parameters here.
 fn describe(error: &ImportError) -> String {
     let mut text = match error {
-        ImportError::Store(error @ (StoreError::Full | StoreError::DemoFull | StoreError::ReadOnly)) => {
-            error.to_string()
-        }
+        ImportError::Store(
+            error @ (StoreError::Full
+            | StoreError::DemoFull
+            | StoreError::ReadOnly
+            | StoreError::TooLarge { .. }),
+        ) => error.to_string(),
         ImportError::Store(error) => {
             tracing::error!(%error, "an import failed");
             "the database failed, and nothing was stored; send the feed again. The service's log has the cause".to_owned()

@@ -150,7 +150,7 @@ impl SignInError {
 impl Access {
     /// Every program needs a key.
     pub fn new(store: Store) -> Self {
-        let keys = Cache::new(KEYS);
+        let keys = Cache::new(KEYS, |_| 1);
         Self {
             uses: Uses::new(store.clone(), Lifetimes::default().idle),
             failures: Failures::new(store.clone()),

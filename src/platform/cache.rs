@@ -26,13 +26,15 @@ pub(crate) struct Cached<V> {
 #[derive(Debug, Clone)]
 pub(crate) struct Cache<K, V> {
     keep: Keep,
+    weigh: fn(&V) -> usize,
     /// Locked only to look an entry up, never during a query.
     entries: Arc<Mutex<Entries<K, V>>>,
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
-    pub(crate) fn new(keep: Keep) -> Self {
-        Self { keep, entries: Arc::new(Mutex::new(Entries::new())) }
+    /// `weigh` gives an entry's part of the most that is kept.
+    pub(crate) fn new(keep: Keep, weigh: fn(&V) -> usize) -> Self {
+        Self { keep, weigh, entries: Arc::new(Mutex::new(Entries::new())) }
     }
 
     /// The row with this key, if there is one. `query` reads it from the database, only if needed, and is given the row that
@@ -77,8 +79,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
     pub(crate) fn forget_all(&self) {
         let mut entries = self.entries();
         entries.changes += 1;
-        entries.young.clear();
-        entries.old.clear();
+        *entries = Entries { changes: entries.changes, ..Entries::new() };
     }
 
     async fn query(
@@ -96,7 +97,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         };
         if entries.changes == changes {
             // Its age counts from the start of the query: the row may have changed since.
-            let entry = Entry { value: value.clone(), read: now };
+            let entry = Entry { weight: (self.weigh)(&value), value: value.clone(), read: now };
             entries.insert(key.clone(), entry, self.keep.most);
         }
         Ok(Some(value))
@@ -107,12 +108,14 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
     }
 }
 
-/// Two generations: when the young entries reach half of the limit they become the old ones, and old entries that were
+/// Two generations: when the young entries weigh half of the limit they become the old ones, and old entries that were
 /// not used since are dropped.
 #[derive(Debug)]
 struct Entries<K, V> {
     young: HashMap<K, Entry<V>>,
     old: HashMap<K, Entry<V>>,
+    /// What was added to the young ones.
+    weight: usize,
     /// The number of calls to `forget` and `forget_all`.
     changes: u64,
 }
@@ -120,12 +123,13 @@ struct Entries<K, V> {
 #[derive(Debug, Clone)]
 struct Entry<V> {
     value: V,
+    weight: usize,
     read: Instant,
 }
 
 impl<K: Eq + Hash, V: Clone> Entries<K, V> {
     fn new() -> Self {
-        Self { young: HashMap::new(), old: HashMap::new(), changes: 0 }
+        Self { young: HashMap::new(), old: HashMap::new(), weight: 0, changes: 0 }
     }
 
     /// An old entry that is found becomes young again.
@@ -140,9 +144,13 @@ impl<K: Eq + Hash, V: Clone> Entries<K, V> {
 
     fn insert(&mut self, key: K, entry: Entry<V>, most: usize) {
         self.old.remove(&key);
-        self.young.insert(key, entry);
-        if self.young.len() >= most.div_ceil(2) {
-            self.old = std::mem::take(&mut self.young);
+        if self.weight + entry.weight > most / 2 {
+            (self.old, self.weight) = (std::mem::take(&mut self.young), 0);
+        }
+        // One alone may be too heavy.
+        if entry.weight <= most / 2 {
+            self.weight += entry.weight;
+            self.young.insert(key, entry);
         }
     }
 
@@ -164,8 +172,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_number_of_entries_is_limited() {
-        let cache = Cache::new(KEEP);
+    async fn the_weight_of_entries_is_limited() {
+        let cache = Cache::new(KEEP, |value| if *value == 190 { 3 } else { 1 });
         let now = Instant::now();
         for key in 0..20 {
             assert_eq!(read(&cache, key, now).await, Some(key * 10));
@@ -174,12 +182,13 @@ mod tests {
             assert!(entries.young.len() + entries.old.len() <= KEEP.most, "{key}");
         }
         let entries = cache.entries();
+        assert!(!entries.young.contains_key(&19), "heavier than half of the limit");
         assert!(entries.young.contains_key(&0) || entries.old.contains_key(&0), "used again and again");
     }
 
     #[tokio::test]
     async fn a_row_read_before_a_change_is_not_cached() {
-        let cache = Cache::new(KEEP);
+        let cache = Cache::new(KEEP, |_| 1);
         let now = Instant::now();
         // The change comes while the query runs.
         let late = cache.get(&1, now, async |_| {

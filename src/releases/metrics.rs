@@ -11,7 +11,7 @@ use prometheus_client::{
         family::Family,
         gauge::{ConstGauge, Gauge as SetGauge},
     },
-    registry::Registry,
+    registry::{Registry, Unit},
 };
 
 use super::Releases;
@@ -27,6 +27,10 @@ impl Releases {
         let running = Family::<Vec<(&'static str, &'static str)>, SetGauge>::default();
         running.get_or_create(&build.to_vec()).set(1);
         registry.register("build_info", "The running version", running);
+    }
+
+    fn most_catalogue_bytes(&self) -> i64 {
+        i64::try_from(self.store.catalogue_bytes()).unwrap_or(i64::MAX)
     }
 
     /// The jobs that wait for a model.
@@ -79,6 +83,19 @@ impl Collector for LiveReleaseCollector {
             [("known", coverage.both), ("new", coverage.only_catalogue), ("retired", coverage.only_release)];
         for (state, count) in counts {
             ConstGauge::new(count).encode(articles.encode_family(&[("state", state)])?)?;
+        }
+        let sizes = [
+            ("catalogue", "Memory of the catalogue, by the estimate that limits it", live.memory.bytes()),
+            ("catalogue_limit", "The most memory that the catalogue may take", self.0.most_catalogue_bytes()),
+            (
+                "article",
+                "Memory of an article of the catalogue, in the mean",
+                live.memory.bytes_per_article(),
+            ),
+        ];
+        for (name, help, bytes) in sizes {
+            let metric = encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?;
+            ConstGauge::new(bytes).encode(metric)?;
         }
         let help = "Articles of the catalogue that the method can suggest";
         let mut suggestible =

@@ -45,7 +45,7 @@ use self::{
     routing::{Holdout, Route, Routing},
 };
 use crate::platform::{
-    db::{Author, Entry, Named, Revisions, Store, StoreError},
+    db::{Author, CatalogueMemory, Entry, Named, Revisions, Store, StoreError},
     fault::{Fault, Field},
     http::{AppState, Kind, Problem},
 };
@@ -70,6 +70,8 @@ pub struct LiveRelease {
     articles: i64,
     settings: i64,
     looks: i64,
+    /// What the catalogue takes.
+    pub memory: CatalogueMemory,
 }
 
 /// The release that an experiment needs besides the live one.
@@ -449,6 +451,7 @@ impl Releases {
         let settings = self.store.by(author);
         let set = settings.settings().set_unless(RELEASE, name, &entry, now, compares_releases).await?;
         set.map_err(|experiment| ActivateError::Compared { experiment })?;
+        self.store.set_row_bytes(row_bytes(&next.serving)).await?;
         Ok(self.serve_both(next, &mut known))
     }
 
@@ -604,6 +607,7 @@ impl Releases {
                 Some(changed) => changed,
                 None => self.read_catalogue(&live.serving).await?,
             };
+            next.memory = self.store.catalogue_memory(row_bytes(&live.serving)).await?;
         }
         let experiments =
             if settings == live.settings { None } else { Some(self.read_settings(&mut next).await?) };
@@ -613,6 +617,9 @@ impl Releases {
 
     /// Serves the release, with the one beside it that an experiment needs.
     async fn finish(&self, mut next: LiveRelease, known: &mut Known) -> Result<Arc<LiveRelease>, StoreError> {
+        if self.current().is_none_or(|live| live.name() != next.name()) {
+            self.store.set_row_bytes(row_bytes(&next.serving)).await?;
+        }
         next.beside = None;
         let arms = Arc::clone(&next.arms);
         if let Some((release, experiment)) = arms.second_release(next.name()) {
@@ -679,6 +686,7 @@ impl Releases {
         let settings = self.store.settings().revision().await?;
         let looks = self.store.looks().revision().await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
+        let memory = self.store.catalogue_memory(row_bytes(&serving)).await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let Following { shared, compiled, .. } = &self.following;
         let mut next = LiveRelease {
@@ -694,6 +702,7 @@ impl Releases {
             articles,
             settings,
             looks,
+            memory,
         };
         let experiments = self.read_settings(&mut next).await?;
         self.follow(None, &mut next, Some(&experiments)).await?;
@@ -731,6 +740,7 @@ impl Releases {
     }
 
     async fn read_catalogue(&self, serving: &Arc<Serving>) -> Result<catalogue::Both, StoreError> {
+        self.store.check_memory(row_bytes(serving)).await?;
         catalogue::read(&self.store, Arc::clone(&self.currency), serving).await
     }
 
@@ -752,6 +762,11 @@ impl Releases {
         drop(old);
         live
     }
+}
+
+/// The bytes that each article's rows take in the release's models.
+fn row_bytes(serving: &Serving) -> i64 {
+    i64::try_from(serving.row_bytes()).expect("a row has few numbers; this is a bug")
 }
 
 /// A start, another replica or an import may leave the live release without any article of the catalogue.

@@ -21,6 +21,7 @@ use std::{
 use atelier_core::domain::{Article, ArticleId};
 use rayon::prelude::*;
 
+pub(crate) use self::panels::UNUSED_SHARE;
 pub use self::{
     index::ArticleIndex,
     sets::{NoGos, RuledOut, Sets},
@@ -340,6 +341,46 @@ mod tests {
         let mut ids = ids(catalogue, mask);
         ids.sort_unstable();
         ids
+    }
+
+    #[test]
+    fn a_type_for_each_article_takes_little_room() {
+        let release = release(&[], "name = \"s\"\n");
+        let all: Vec<_> =
+            (0..2300).map(|n| article(&format!("a-{n}"), &format!("t{n}"), json!({}))).collect();
+        let catalogue = Catalogue::build(&all[..2000], &release);
+        let rest = all[2000..].iter().map(|article| (article.id.clone(), Some(article.clone())));
+        let (catalogue, _) = catalogue.with_changes(rest, &release).unwrap();
+        assert!(catalogue.index.len() < 300 * PANEL, "{}", catalogue.index.len());
+        for own in &all {
+            let of_type = catalogue.sets.of_type(own.kind()).unwrap();
+            assert_eq!(ids(&catalogue, &of_type), [own.id.as_str()]);
+        }
+        let (one, _) = catalogue.with_changes([(all[2250].id.clone(), None)], &release).unwrap();
+        assert!(one.with_changes([(all[2250].id.clone(), Some(all[2250].clone()))], &release).is_some());
+    }
+
+    #[test]
+    fn words_beyond_the_most_are_excluded_by_every_no_go() {
+        let schema = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"wool\", \"fur\"]\n\
+             excludes = \"material\"\n";
+        let release = release(&[], schema);
+        let words = |n: usize| (0..250).map(|word| format!("w{n}x{word}")).collect::<Vec<_>>();
+        let mut all: Vec<_> =
+            (0..250).map(|n| article(&format!("a-{n:03}"), "coat", json!({"material": words(n)}))).collect();
+        all.push(article("silk", "coat", json!({"material": "w0x0"})));
+        let catalogue = Catalogue::build(&all, &release);
+        let kept = catalogue.sets.facets()["material"].len();
+        assert!((49_000..=50_000).contains(&kept), "{kept}");
+        let features: Features =
+            [("avoids".to_owned(), FeatureValue::Many(vec!["fur".to_owned()]))].into_iter().collect();
+        let no_gos = NoGos::new(release.schema(), &features);
+        let excluded =
+            |catalogue: &Catalogue| sorted_ids(catalogue, &catalogue.sets.ruled_out(&no_gos).articles);
+        assert_eq!(excluded(&catalogue).len(), 50);
+        let plain = article("a-249", "coat", json!({"material": "w0x0"}));
+        let (catalogue, _) = catalogue.with_changes([(plain.id.clone(), Some(plain))], &release).unwrap();
+        assert_eq!(excluded(&catalogue).len(), 49);
     }
 
     #[test]

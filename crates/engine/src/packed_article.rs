@@ -69,6 +69,16 @@ impl PackedArticle {
         &self.kind
     }
 
+    /// About how many bytes it takes in a catalogue, apart from its rows in models' tables. Measured: docs/performance.md.
+    pub fn memory(&self) -> usize {
+        /// What a catalogue keeps of every article and of every variant: ids, positions, places in sets.
+        const OF_ARTICLE: usize = 1000;
+        const OF_VARIANT: usize = 550;
+        let numbers = self.embedding.iter().flat_map(Embedding::lists).map(|(_, list)| list.len());
+        let numbers: usize = numbers.sum();
+        OF_ARTICLE + self.id.as_str().len() + self.json.get().len() + OF_VARIANT * self.offers.len() + numbers
+    }
+
     /// Without its embedding, which takes more memory than the rest.
     pub fn without_embedding(self) -> Self {
         Self { embedding: None, ..self }

@@ -30,6 +30,7 @@ use crate::{
         Counts, Entry, Resource, Store, StoreError,
         connect::Dialect,
         json,
+        memory::Held,
         overtaking::{WRITING, overtaken},
         pages::{self, PARSED_TOGETHER},
         resource::{ResourceRow, by_id, remove},
@@ -52,6 +53,8 @@ pub struct Import {
     store: Store,
     lock: Lock,
     number: i64,
+    /// What the catalogue took before it.
+    memory: i64,
     now: Timestamp,
     /// How often each outfit, by half of its digest, appeared so far. A file may contain an outfit several times, and an
     /// export must write it as often.
@@ -85,7 +88,12 @@ const TABLES: [Table; 3] = [
         first: "",
         columns: &["features", "name_key", "updated_at"],
     },
-    Table { name: "articles", key: ("id", "text"), first: "", columns: &["type", "attributes", "name_key"] },
+    Table {
+        name: "articles",
+        key: ("id", "text"),
+        first: "",
+        columns: &["type", "attributes", "name_key", "memory"],
+    },
 ];
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -121,11 +129,13 @@ impl Import {
         clean(store, &mut lock).await?;
         let mut transaction = lock.begin(store).await?;
         let number = count_on(&mut transaction).await?;
+        let memory = Held::Catalogue.read(&mut transaction).await?;
         transaction.commit().await?;
         Ok(Self {
             store: store.clone(),
             lock,
             number,
+            memory,
             now,
             repeated: HashMap::new(),
             tables: BTreeMap::new(),
@@ -271,7 +281,7 @@ impl Import {
             }
             let sql = format!(
                 "update articles set old_type = type, old_attributes = attributes, old_name_key = name_key,
-                    type = '', import = {}, revision = revision + 1
+                    old_memory = memory, type = '', memory = 0, import = {}, revision = revision + 1
                  where id in {} returning id",
                 self.number,
                 upsert::placeholders(dialect, 1, ids.len())
@@ -377,6 +387,7 @@ impl Import {
         if self.tables.get(ARTICLES).is_some_and(changes) {
             let articles = std::mem::take(&mut self.changed);
             revisions::change_articles(&mut transaction, self.store.dialect, articles).await?;
+            Held::Catalogue.check(&self.store, &mut transaction, self.memory).await?;
         }
         if forgotten {
             revisions::increment(&mut transaction, revisions::ERASURES).await?;

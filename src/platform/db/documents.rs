@@ -8,7 +8,7 @@ use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::An
 
 use super::{
     ChangeError, Counts, Entry, Expected, Put, Store, StoreError, Stored, Version, connect::Dialect, json,
-    record::Record, revisions, settings,
+    memory::Held, record::Record, revisions, settings,
 };
 
 /// The key of the advisory lock of [`in_turn`]: "expe" in ASCII.
@@ -153,6 +153,7 @@ impl<Name: DocumentName> Documents<'_, Name> {
         if let Some(stored) = stored.filter(|stored| stored.value.body == body) {
             return Ok(Ok((Put::Unchanged, stored.version)));
         }
+        let memory = Held::Documents(Name::TABLE).read(&mut transaction).await?;
         let (put, version) = self.write(&mut transaction, name, &body, now).await?;
         expected.check_put(put, before.is_some())?;
         if !is_trial {
@@ -160,7 +161,7 @@ impl<Name: DocumentName> Documents<'_, Name> {
                 consequence.write(self.store, &mut transaction, now).await?;
             }
             let details = json!({"before": before.map(Name::shown), "after": Name::shown(body)});
-            self.commit(transaction, "put", name.borrow(), details, now).await?;
+            self.commit(transaction, "put", name.borrow(), details, memory, now).await?;
         }
         Ok(Ok((put, version)))
     }
@@ -175,6 +176,7 @@ impl<Name: DocumentName> Documents<'_, Name> {
         now: Timestamp,
     ) -> Result<Counts, StoreError> {
         let mut transaction = self.store.write().await?;
+        let memory = Held::Documents(Name::TABLE).read(&mut transaction).await?;
         let mut counts = Counts::default();
         for (name, body) in documents {
             let stored = find(&mut transaction, name, self.store.dialect.for_update()).await?;
@@ -188,9 +190,11 @@ impl<Name: DocumentName> Documents<'_, Name> {
             }
         }
         let Counts { added, changed, .. } = counts;
-        if added + changed > 0 && !is_trial {
+        if is_trial {
+            Held::Documents(Name::TABLE).check(self.store, &mut transaction, memory).await?;
+        } else if added + changed > 0 {
             let details = json!({"added": added, "changed": changed});
-            self.commit(transaction, "import", file, details, now).await?;
+            self.commit(transaction, "import", file, details, memory, now).await?;
         }
         Ok(counts)
     }
@@ -245,22 +249,25 @@ impl<Name: DocumentName> Documents<'_, Name> {
         let sql = format!("delete from {} where name = $1", Name::TABLE);
         sqlx::query(AssertSqlSafe(sql)).bind(name.borrow()).execute(&mut *transaction).await?;
         let details = json!({"before": Name::shown(before.value.body)});
-        self.commit(transaction, "delete", name.borrow(), details, now).await?;
+        self.commit(transaction, "delete", name.borrow(), details, i64::MAX, now).await?;
         Ok(Ok(true))
     }
 
+    /// `memory` is what they took before.
     async fn commit(
         self,
         mut transaction: Transaction<'static, Any>,
         change: &str,
         subject: &str,
         details: Value,
+        memory: i64,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let action = format!("{}.{change}", Name::KIND);
         let entry = Entry::new(&action, subject, details);
         entry.write(&mut transaction, self.store.author, now).await?;
         revisions::increment(&mut transaction, Name::REVISION).await?;
+        Held::Documents(Name::TABLE).check(self.store, &mut transaction, memory).await?;
         Ok(transaction.commit().await?)
     }
 }

@@ -33,6 +33,11 @@ pub enum StoreError {
     Damaged { table: &'static str, id: String, reason: String },
     #[error("{what} cannot be stored: {reason}")]
     Unfit { what: &'static str, reason: String },
+    #[error(
+        "{what} would take {bytes} MB of each replica's memory; expected at most {most} MB ({share}): remove some, or give the \
+         replicas more memory or the setting a higher value"
+    )]
+    TooLarge { what: &'static str, bytes: u64, most: u64, share: &'static str },
     #[error("the disk of the database is full; free some space and try again")]
     Full,
     #[error("the database is read-only; check the permissions of its file and folder, or of its role")]

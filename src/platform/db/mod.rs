@@ -17,6 +17,7 @@ mod documents;
 mod error;
 mod growth;
 pub(crate) mod json;
+pub(crate) mod memory;
 mod migrate;
 mod open_error;
 pub(crate) mod overtaking;
@@ -44,6 +45,7 @@ pub use self::{
     backup::{BackupError, back_up, restore},
     documents::{Consequence, DocumentName, Documents, Named, NewDocument},
     error::{Conflict, StoreError},
+    memory::CatalogueMemory,
     open_error::OpenError,
     resource::{Change, Resource, Resources},
     revisions::Revisions,
@@ -57,6 +59,7 @@ use self::{
     connect::{Dialect, IfMissing},
     probe::Probe,
 };
+use crate::config::Limits;
 
 /// An open, migrated database. Cheap to clone: clones share the connections.
 #[derive(Clone)]
@@ -76,6 +79,8 @@ pub struct Store {
     pub(crate) author: Author,
     /// The most bytes of an article's type and attributes without the embedding, or of features, as JSON.
     pub(crate) row_bytes: u32,
+    /// The most bytes that the catalogue takes in memory.
+    pub(crate) catalogue_bytes: u64,
     pub(crate) shown: String,
 }
 
@@ -103,9 +108,9 @@ impl Store {
         Self { author, ..self.clone() }
     }
 
-    /// The same database, for rows of at most this many bytes.
-    pub fn with_row_bytes(self, row_bytes: u32) -> Self {
-        Self { row_bytes, ..self }
+    /// The same database, for rows and a catalogue within these limits.
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { row_bytes: limits.row_bytes, catalogue_bytes: limits.catalogue_bytes(), ..self }
     }
 
     pub fn author(&self) -> Author {

@@ -11,6 +11,7 @@ use super::{
     migrate,
     probe::Probe,
 };
+use crate::config::Limits;
 
 /// A sixth of a default server's hundred connections, so that several replicas fit.
 const CONNECTIONS: u32 = 16;
@@ -63,6 +64,7 @@ pub(crate) async fn open(url: &str) -> Result<Store, OpenError> {
         import_lock: PathBuf::new(),
         author: Author::SERVICE,
         row_bytes: ROW_BYTES,
+        catalogue_bytes: Limits::default().catalogue_bytes(),
         shown,
     })
 }

@@ -15,6 +15,7 @@ use super::{
     ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version,
     audit::{self, ERASED},
     connect::Dialect,
+    memory::Held,
     overtaking,
     pages::{self, PART},
     revisions::{self, Changed},
@@ -39,7 +40,7 @@ pub trait Resource: Clone + Send + Sync + 'static {
     const VISIBLE: &'static str;
     /// The names of `Columns`.
     const COLUMNS: &'static str;
-    /// `insert into … (…) values`, for the id, the texts of [`Resource::texts`], times, and the number of an import.
+    /// `insert into … (…) values`, for the id, the texts of [`Resource::texts`], the memory, times, and the number of an import.
     const INSERT: &'static str;
     /// How many values that takes.
     const VALUES: usize;
@@ -57,6 +58,10 @@ pub trait Resource: Clone + Send + Sync + 'static {
     /// # Errors
     /// If the value has too many bytes, or the database cannot hold it (`Unfit`).
     fn texts(&self, row_bytes: u32) -> Result<Vec<String>, StoreError>;
+    /// The bytes that it takes in each replica's memory, if replicas hold all values.
+    fn memory(&self) -> Option<i64> {
+        None
+    }
     /// The id of the value that a patch changes.
     fn target(patch: &Self::Patch) -> &Self::Id;
     fn apply(patch: &Self::Patch, stored: Option<Self>) -> Result<Self, PatchError>;
@@ -298,6 +303,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         now: Timestamp,
     ) -> Result<(Put, Version), StoreError> {
         let id = row.value.id();
+        let before = if R::IS_FOLLOWED { Held::Catalogue.read(connection).await? } else { i64::MAX };
         let put = upsert::write_one(&mut *connection, self.store.dialect, row).await?;
         let written = sqlx::query(AssertSqlSafe(select_stored::<R>()))
             .bind(id.borrow())
@@ -308,6 +314,7 @@ impl<'a, R: Resource> Resources<'a, R> {
             let entry = Entry { customer: R::owner(id), ..Entry::new(R::PUT, id.borrow(), details) };
             entry.write(&mut *connection, self.store.author, now).await?;
             self.count_change(&mut *connection, id).await?;
+            Held::Catalogue.check(self.store, connection, before).await?;
         }
         Ok((put, version(&written)?))
     }
@@ -389,10 +396,12 @@ impl<R: Resource> upsert::Row for ResourceRow<'_, R> {
 
     fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
         values.add(self.value.id().borrow())?;
-        let times = R::VALUES - 2 - self.texts.len();
+        let memory = self.value.memory();
+        let times = R::VALUES - 2 - self.texts.len() - usize::from(memory.is_some());
         for text in self.texts {
             values.add(text)?;
         }
+        memory.map_or(Ok(()), |memory| values.add(memory))?;
         (0..times).try_for_each(|_| values.add(self.millis))?;
         values.add(self.import)
     }

@@ -24,6 +24,7 @@ use super::{
     migrate,
     probe::{File, Probe},
 };
+use crate::config::Limits;
 
 /// Enough that a slow export does not block the pages.
 const READERS: u32 = 8;
@@ -96,6 +97,7 @@ pub(crate) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
         import_lock: import_lock.into(),
         author: Author::SERVICE,
         row_bytes: ROW_BYTES,
+        catalogue_bytes: Limits::default().catalogue_bytes(),
         shown,
     })
 }

@@ -1,6 +1,7 @@
 //! Articles and their variants.
 
 pub mod articles;
+pub mod memory;
 pub mod patching;
 pub mod pictures;
 pub mod sql;

@@ -4,7 +4,9 @@ use atelier::platform::db::Actor;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{atelier, done, file, path, refused, write_parquet, write_tables},
+    cli::{
+        atelier, done, ended, file, path, refused, serve::Served, serve_demo, write_parquet, write_tables,
+    },
     harness::{
         Html, NOW, TestDatabase, Unconditional, apply, article, article_id, customer_id, on_sqlite,
         with_customers,
@@ -212,4 +214,46 @@ async fn events_of_a_file_are_recorded_once(db: TestDatabase) {
     assert!(said.ends_with("  events: 0 new, 3 known, 2 refused\n"), "{said}");
     let (.., bought) = store.customers().get_with_purchases(&customer_id("c")).await.unwrap().unwrap();
     assert_eq!(bought, "a", "the variant's article");
+}
+
+/// A replica with less memory, or another release, does not start.
+#[apply(on_sqlite)]
+async fn a_start_that_does_not_fit_says_what_to_delete(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..100)
+        .map(|number| {
+            format!(
+                "{}\n",
+                json!({"id": format!("x-{number:02}"), "type": "coat", "note": "x".repeat(60_000 - number)})
+            )
+        })
+        .collect();
+    let articles = file(&folder, "articles.jsonl", rows);
+    let small = ["--set", "limits.catalogue_bytes=3000000"];
+    let tried =
+        refused(atelier(&db, &[&["import", "--articles", path(&articles)], &small[..]].concat())).await;
+    tried.has(["nothing was imported: the catalogue would take 7 MB", "limits.catalogue_bytes"]);
+    assert_eq!(db.open().await.articles().count().await, Ok(0));
+    done(atelier(&db, &["import", "--articles", path(&articles)])).await;
+    let said = refused(serve_demo(&db, &small)).await;
+    said.has([
+        "limits.catalogue_bytes (--set limits.catalogue_bytes): the catalogue would take 7 MB of each replica's memory; \
+         expected at most 3 MB",
+        "`atelier import --delete --articles FILE`",
+        "the largest are x-00, x-01, x-02",
+    ]);
+    let gone = file(
+        &folder,
+        "gone.csv",
+        (0..90)
+            .map(|number| format!("x-{number:02}\n"))
+            .fold("id\nunknown\n".to_owned(), |all, id| all + &id),
+    );
+    let said =
+        done(atelier(&db, &[&["import", "--delete", "--articles", path(&gone)], &small[..]].concat())).await;
+    assert!(said.ends_with("  articles: 90 deleted, 1 absent\n"), "{said}");
+    let served = Served::launch(serve_demo(&db, &small)).await;
+    served.stop().await;
+    let ended = ended(atelier(&db, &["import", "--delete", "--looks", "l.csv"]), 2).await;
+    ended.has(["--delete", "--looks"]);
 }

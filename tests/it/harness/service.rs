@@ -160,7 +160,7 @@ impl Service {
         rule: RequireKey,
         engine: impl FnOnce() -> Engine + Send + 'static,
     ) -> Self {
-        let store = db.open().await;
+        let store = db.open().await.with_limits(limits);
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
         let parts = Parts {
             limits,

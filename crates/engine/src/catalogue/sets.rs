@@ -20,6 +20,8 @@ const TYPE: &str = "type";
 /// The most words of an attribute that are kept of an article. One that says more is excluded by every no-go, as if it said this
 /// word, which no text has.
 const MOST_WORDS: usize = 256;
+/// The most different words of an attribute. An article with another one is excluded by every no-go, too.
+pub(super) const MOST_DIFFERENT: usize = 50_000;
 const EVERYTHING: &str = "\0";
 
 /// What a customer never wears, folded as articles' words are.
@@ -331,13 +333,9 @@ impl Words {
             }
             let masks = self.masks.get_mut(attribute).expect("it was just added; this is a bug");
             for word in words {
-                if let Some(mask) = masks.get_mut(word) {
-                    Arc::make_mut(mask).insert(position);
-                } else {
-                    let mut mask = SparseMask::default();
-                    mask.insert(position);
-                    masks.insert(word.clone(), Arc::new(mask));
-                }
+                let is_kept = masks.len() < MOST_DIFFERENT || masks.contains_key(word);
+                let word = if is_kept { word } else { EVERYTHING };
+                Arc::make_mut(masks.entry(word.to_owned()).or_default()).insert(position);
             }
         }
     }
@@ -345,7 +343,7 @@ impl Words {
     fn remove(&mut self, position: u32, words: &[Vec<String>]) {
         for (attribute, words) in self.attributes.iter().zip(words) {
             let Some(masks) = self.masks.get_mut(attribute) else { continue };
-            for word in words {
+            for word in words.iter().map(String::as_str).chain([EVERYTHING]) {
                 if let Some(mask) = masks.get_mut(word) {
                     Arc::make_mut(mask).remove(position);
                     if mask.is_empty() {

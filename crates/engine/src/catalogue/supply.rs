@@ -12,10 +12,13 @@ use std::{
 use atelier_core::domain::{Article, Features, Mask, Requirement, Schema, SparseMask, fold};
 use serde_json::value::RawValue;
 
+use super::sets::MOST_DIFFERENT;
 use crate::packed_article::{Offer, PackedArticle};
 
 /// Not an attribute, but compared like one.
 const TYPE: &str = "type";
+/// The most stores. What others have in stock does not count.
+const MOST_STORES: usize = 10_000;
 
 #[derive(Debug, Clone, Default)]
 pub struct Supply {
@@ -183,6 +186,9 @@ impl Supply {
         change(Arc::make_mut(&mut self.counted));
         for count in counts {
             if let Some(name) = &count.store {
+                if self.stores.len() >= MOST_STORES && !self.stores.contains_key(name) {
+                    continue;
+                }
                 let store = Arc::make_mut(self.stores.entry(name.clone()).or_default());
                 change(&mut store.named);
                 store.stock.change(count, change);
@@ -196,7 +202,7 @@ impl Supply {
     fn change_demands(&mut self, article: &Facts, change: &impl Fn(&mut SparseMask)) {
         for ((_, sets), words) in self.attributes.iter_mut().zip(&article.words) {
             for word in words {
-                change(set_of(sets, word));
+                change_set(sets, word, change);
             }
         }
         for demand in &mut self.demands {
@@ -417,7 +423,7 @@ impl InStock {
                 for word in words {
                     let mut key = keys[at].clone();
                     add_word(&mut key, attribute, word);
-                    change(set_of(&mut self.by_words, &key));
+                    change_set(&mut self.by_words, &key, change);
                     keys.push(key);
                 }
             }
@@ -430,11 +436,11 @@ fn add_word(key: &mut String, attribute: usize, word: &str) {
     key.extend([&*attribute.to_string(), "\u{1f}", word, "\u{1e}"]);
 }
 
-fn set_of<'s>(sets: &'s mut Sets, word: &str) -> &'s mut SparseMask {
-    if !sets.contains_key(word) {
-        sets.insert(word.to_owned(), Arc::default());
+/// Changes the set of a word. Words beyond the most have none, as if no article said them.
+fn change_set(sets: &mut Sets, word: &str, change: &impl Fn(&mut SparseMask)) {
+    if sets.len() < MOST_DIFFERENT || sets.contains_key(word) {
+        change(Arc::make_mut(sets.entry(word.to_owned()).or_default()));
     }
-    Arc::make_mut(sets.get_mut(word).expect("it was just added; this is a bug"))
 }
 
 #[cfg(test)]

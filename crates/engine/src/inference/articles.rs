@@ -12,7 +12,7 @@ use super::{
     serving::Serving,
 };
 use crate::{
-    catalogue::ArticleIndex,
+    catalogue::{ArticleIndex, UNUSED_SHARE},
     tables::{Composition, Tables},
 };
 
@@ -127,6 +127,12 @@ impl Serving {
     /// The articles of a catalogue as this release's methods take them.
     pub fn articles(&self, index: ArticleIndex) -> Articles {
         Articles::new(index, self.tables())
+    }
+
+    /// The bytes that an article's rows take in memory, in the last layers of all methods, with its share of unused positions.
+    pub fn row_bytes(&self) -> usize {
+        let rows: usize = self.tables().filter_map(|(_, tables)| tables).map(Table::row_bytes).sum();
+        rows + rows / UNUSED_SHARE
     }
 
     /// The articles of a catalogue after changes at some positions.

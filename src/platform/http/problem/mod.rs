@@ -119,7 +119,9 @@ impl From<StoreError> for Problem {
             StoreError::DemoFull => Self::new(Kind::DemoFull, error.to_string()),
             StoreError::Conflict(_) => Self::new(Kind::Conflict, error.to_string()),
             StoreError::NotFound(_) => Self::new(Kind::NotFound, error.to_string()),
-            StoreError::Unfit { .. } => Self::new(Kind::Invalid, error.to_string()),
+            StoreError::Unfit { .. } | StoreError::TooLarge { .. } => {
+                Self::new(Kind::Invalid, error.to_string())
+            }
             // The log must not name a customer.
             StoreError::Damaged { table: "customers", reason, .. } => Self::inside(
                 Kind::Internal,

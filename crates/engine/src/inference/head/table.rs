@@ -143,6 +143,12 @@ impl Table {
         })
     }
 
+    /// The bytes of an article.
+    pub(in crate::inference) fn row_bytes(tables: &Tables) -> usize {
+        let inputs = tables.widths().hidden() + tables.widths().personas;
+        panel_length(inputs) / PANEL * size_of::<i32>() + (1 + inputs) * size_of::<f32>()
+    }
+
     /// The table after the articles at some positions have changed. Copies only their parts.
     pub(in crate::inference) fn with_changes(
         &self,
