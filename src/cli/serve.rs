@@ -180,7 +180,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     jobs.stop().await;
     // A release that is being tried would delay the end.
     end_runs();
-    if timeout(FLUSH, access.flush()).await.is_err() {
+    if timeout(FLUSH, access.flush(SystemTime::now().into())).await.is_err() {
         tracing::warn!("the last failed sign-ins and uses of keys and sessions could not be stored in time");
     }
     store.close().await;
