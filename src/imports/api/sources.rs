@@ -132,7 +132,7 @@ impl FeedBody {
         let address = stored_address(&feed.source);
         Ok(Self {
             url: address.map_or_else(|| "…".to_owned(), |address| address.to_string()),
-            has_credentials: feed.source.authorization.is_some(),
+            has_credentials: feed.source.has_credentials(),
             schedule: feed
                 .source
                 .schedule

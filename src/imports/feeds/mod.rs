@@ -51,8 +51,11 @@ const RENEW: Duration = Duration::from_secs(10);
 pub const ALERT: u32 = 2;
 /// The longest address, and the longest header with credentials.
 const LONGEST: usize = 2000;
-/// What stands for a value of a query where an address is shown.
+/// What stands for a value of a query where an address is shown, and for credentials in a backup.
 const HIDDEN: [&str; 2] = ["…", "%E2%80%A6"];
+/// Why a feed of a restored backup is not fetched.
+pub(super) const LACKS_CREDENTIALS: &str =
+    "its credentials were left out of the backup that was restored; store the feed again with them";
 const DAY: i64 = 86_400_000;
 
 /// The stored sources, as this replica fetches them. Clones share them.
@@ -149,10 +152,13 @@ impl Feeds {
         let parse = |url: &str| {
             Address::parse(url, self.0.reach).map_err(|error| Fault::new("url", error.to_string()))
         };
+        let lacks_header = current.and_then(|source| source.authorization.as_deref()).is_some_and(has_hidden);
         let current = current.and_then(stored_address);
         let given = match &current {
-            Some(current) if current.to_string() == wanted.url => parse(current.full())?,
-            _ if HIDDEN.iter().any(|hidden| wanted.url.contains(hidden)) => {
+            Some(current) if current.to_string() == wanted.url && !has_hidden(current.full()) => {
+                parse(current.full())?
+            }
+            _ if has_hidden(&wanted.url) => {
                 let detail =
                     "the address has … in place of a value; write the value, or the address as it is shown";
                 return Err(Fault::new("url", detail));
@@ -178,6 +184,9 @@ impl Feeds {
             }
             Authorization::Keep if given.authorization().is_none() => {
                 let kept = current.filter(|current| current.same_origin(&given));
+                if kept.is_some() && lacks_header {
+                    return Err(Fault::new("authorization", LACKS_CREDENTIALS));
+                }
                 let kept = kept.as_ref().and_then(Address::authorization);
                 Ok(kept.and_then(|kept| given.clone().with_authorization(kept)).unwrap_or(given))
             }
@@ -312,6 +321,9 @@ impl Feeds {
     /// The feed's file, or none if it has not changed. `seen` becomes what the next fetch compares with.
     async fn fetch(self, feed: Feed, seen: Arc<Mutex<FeedSeen>>) -> Result<Option<File>, String> {
         let limits = self.0.limits;
+        if feed.source.lacks_credentials() {
+            return Err(LACKS_CREDENTIALS.to_owned());
+        }
         let address = stored_address(&feed.source).ok_or("the stored address is damaged; store it again")?;
         // Sales begin and end without a change of the file, so it is read once a day.
         let now = self.now();
@@ -366,6 +378,28 @@ pub fn stored_address(source: &FeedSource) -> Option<Address> {
         Some(value) => address.with_authorization(value),
         None => Some(address),
     }
+}
+
+impl FeedSource {
+    /// The source in a backup, with … in place of each secret.
+    pub(super) fn without_credentials(self) -> Self {
+        let [hidden, _] = HIDDEN.map(ToOwned::to_owned);
+        let url = stored_address(&self).map_or(hidden.clone(), |address| address.to_string());
+        Self { url, authorization: self.authorization.map(|_| hidden), ..self }
+    }
+
+    pub fn has_credentials(&self) -> bool {
+        self.authorization.as_deref().is_some_and(|value| !has_hidden(value))
+    }
+
+    /// Whether the source is of a backup and must be stored again.
+    pub fn lacks_credentials(&self) -> bool {
+        has_hidden(&self.url) || self.authorization.as_deref().is_some_and(has_hidden)
+    }
+}
+
+fn has_hidden(text: &str) -> bool {
+    HIDDEN.iter().any(|hidden| text.contains(hidden))
 }
 
 impl AppState {

@@ -190,7 +190,7 @@ async fn render(
     let page = FeedsPage {
         shell: visitor.shell(Page::Operations),
         tab: Tab::Feeds,
-        has_credentials: edited.is_some_and(|feed| feed.value.source.authorization.is_some()),
+        has_credentials: edited.is_some_and(|feed| feed.value.source.has_credentials()),
         feeds: feeds.iter().map(|feed| FeedView::new(&feed.value, now)).collect(),
         formats: FORMATS,
         typed,

@@ -10,8 +10,9 @@ use serde_json::json;
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 use super::imports::ImportId;
-use crate::platform::db::{
-    ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version, record::Record,
+use crate::{
+    imports::feeds::{ALERT, LACKS_CREDENTIALS},
+    platform::db::{ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version, record::Record},
 };
 
 /// How long a lease is valid. A write may wait ten seconds.
@@ -250,6 +251,20 @@ impl Feeds<'_> {
         };
         self.store.execute(statement).await.map(drop)
     }
+}
+
+/// Hides the credentials of all feeds in a backup's copy of the database. Their failures say so once it is restored.
+pub(crate) async fn hide_credentials(copy: &mut AnyConnection) -> Result<(), StoreError> {
+    let feeds: Vec<Stored<Feed>> = sqlx::query_as("select * from feeds").fetch_all(&mut *copy).await?;
+    for Stored { value: Feed { name, source, .. }, .. } in feeds {
+        let hidden = source.without_credentials();
+        if hidden.lacks_credentials() {
+            let update = "update feeds set url = $2, authorization_header = $3, failures = $4, failure = $5 where name = $1";
+            let update = sqlx::query(update).bind(name).bind(hidden.url).bind(hidden.authorization);
+            update.bind(i64::from(ALERT)).bind(LACKS_CREDENTIALS).execute(&mut *copy).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn find_version(connection: &mut AnyConnection, name: &str) -> Result<Option<Version>, StoreError> {
