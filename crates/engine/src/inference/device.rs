@@ -28,6 +28,14 @@ pub enum DeviceChoice {
 }
 
 impl DeviceChoice {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+        }
+    }
+
     /// The devices to try, in this order.
     pub(super) fn candidates(self) -> &'static [Device] {
         match self {
