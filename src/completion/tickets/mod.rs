@@ -29,7 +29,7 @@ pub use self::{
 use crate::{
     config::TicketTerms,
     platform::{
-        db::{Store, StoreError},
+        db::{Store, StoreError, delete_setting},
         http::AppState,
     },
 };
@@ -190,8 +190,7 @@ impl Tickets {
 
 /// Removes the keys from a backup's copy of the database. The restored service makes another.
 pub(crate) async fn remove_keys(copy: &mut AnyConnection) -> Result<(), StoreError> {
-    sqlx::query("delete from settings where name = $1").bind(SETTING).execute(copy).await?;
-    Ok(())
+    delete_setting(copy, SETTING).await
 }
 
 /// Between a completion id that many callers share and one of them, in recorded events. No id has it.
