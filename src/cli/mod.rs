@@ -13,6 +13,7 @@ mod progress;
 mod serve;
 mod sign_in_link;
 mod tls;
+mod try_release;
 
 use std::{env, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -82,6 +83,9 @@ enum Verb {
     Restore(backup::Restore),
     /// Check whether the service at the configured address is ready.
     CheckHealth,
+    /// Try a release, for a running service.
+    #[command(hide = true)]
+    TryRelease(try_release::TryRelease),
 }
 
 impl Verb {
@@ -181,6 +185,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             }
             Verb::Backup(backup) => backup.run(&settings).await,
             Verb::Restore(restore) => restore.run(&settings).await,
+            Verb::TryRelease(release) => tokio::task::block_in_place(|| release.run(&settings)),
             Verb::CheckHealth => tokio::task::block_in_place(|| check_health::run(&settings.config.server)),
         }
     });

@@ -1,7 +1,7 @@
 //! `atelier serve`: the service.
 
 use std::{
-    fs,
+    env, fs,
     io::{self, Write},
     net::SocketAddr,
     process::ExitCode,
@@ -44,7 +44,7 @@ use crate::{
         db::{Store, StoreError},
         http::{AppState, CrossOrigins, SAMPLED, serve::Listener},
     },
-    releases::{self as live_release, ActivateError, Releases},
+    releases::{self as live_release, ActivateError, Releases, trial::Trial},
     telemetry::{Traces, log},
 };
 
@@ -111,7 +111,9 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
         &config.shop.currency,
         app::following(),
     );
-    let releases = Arc::new(releases.require_known(config.models.least_known));
+    let releases = releases.require_known(config.models.least_known);
+    let releases =
+        Arc::new(if config.engine.remote.is_none() { releases.try_in(trial(&config)) } else { releases });
     releases.remove_left_over();
     if let Err(error) = serve_first_release(&store, &releases, &config, &origins).await {
         return Err(advise(error, &store, &origins).await);
@@ -182,7 +184,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     jobs.stop().await;
     // A release that is being tried would delay the end.
     end_runs();
-    if timeout(FLUSH, access.flush()).await.is_err() {
+    if timeout(FLUSH, access.flush(SystemTime::now().into())).await.is_err() {
         tracing::warn!("the last failed sign-ins and uses of keys and sessions could not be stored in time");
     }
     store.close().await;
@@ -221,6 +223,20 @@ async fn listen(settings: &Settings) -> Result<TcpListener> {
         );
     }
     Ok(listener)
+}
+
+/// This program again, with the settings that a trial depends on.
+fn trial(config: &Config) -> Trial {
+    let cache = format!("cache.folder={}", config.cache.folder.display());
+    let device = format!("engine.device={}", config.engine.device.as_str());
+    let arguments = ["--config", "/dev/null", "--set", &cache, "--set", &device, "try-release"];
+    // The same file even if another version has taken its place.
+    let program =
+        if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { env::current_exe().ok() };
+    Trial {
+        program: program.unwrap_or_else(|| "atelier".into()),
+        arguments: arguments.map(str::to_owned).into(),
+    }
 }
 
 fn log_ready(store: &Store, releases: &Releases) {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use atelier_core::{domain::ROW_BYTES, util::memory::most_memory};
+use atelier_core::domain::ROW_BYTES;
 use serde::{Deserialize, Serialize};
+
+use super::memory::Memory;
 
 /// The bytes that a caller must send or take within `transfer_ms`.
 pub const TRANSFER_BYTES: usize = 64 << 10;
@@ -97,7 +99,7 @@ impl Default for Limits {
 impl Limits {
     /// A third of the memory that the process may use, if it is not set: while a large import is read, there are two catalogues.
     pub fn catalogue_bytes(self) -> u64 {
-        self.catalogue_bytes.unwrap_or_else(|| most_memory() / 3)
+        self.catalogue_bytes.unwrap_or_else(|| Memory::now().map_or(u64::MAX, |memory| memory.limit) / 3)
     }
 
     /// How long a completion may take.

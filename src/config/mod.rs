@@ -26,6 +26,7 @@ macro_rules! settings {
 mod engine;
 mod events;
 mod limits;
+pub mod memory;
 mod origins;
 mod overrides;
 mod profiles;

@@ -10,6 +10,7 @@ pub mod load;
 pub(crate) mod page;
 mod sql;
 
+pub(crate) use self::sql::feeds::hide_credentials;
 pub use self::sql::{
     feeds::{Feed, FeedSeen, FeedState, Feeds},
     import::{Import, Outcome},

@@ -9,9 +9,9 @@ use atelier_core::domain::Timestamp;
 
 use super::{
     Access, PageOrigin, Scope, Token, USE_INTERVAL,
-    rate::Sender,
+    notes::Used,
+    rate::{Rate, Sender},
     sql::keys::{ApiKey, Publishable, SigningSecret},
-    uses::Used,
 };
 use crate::platform::db::{Name, StoreError, TokenHash};
 
@@ -121,7 +121,7 @@ impl Access {
             return Ok(None);
         }
         if cached.stale.is_none() && record.last_used_at.is_none_or(|last| last + USE_INTERVAL <= now) {
-            self.uses.note(Used::Key(record.id), now);
+            self.note_use(Used::Key(record.id), now);
         }
         Ok(Some(record))
     }
@@ -134,7 +134,8 @@ impl Access {
         per_second: u32,
         now: Instant,
     ) -> Result<(), Duration> {
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(sender, count, per_second, now)
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        rates.take(sender, count, Rate::per_second(per_second), now)
     }
 }
 

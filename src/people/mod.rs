@@ -2,23 +2,20 @@
 //!
 //! Only `gate`, `visitors` and `page` know HTTP. Tokens and keys go out as text; only their hashes are stored.
 
-mod background;
-mod failures;
+mod attempts;
 pub(crate) mod gate;
 mod guessable;
 mod key;
-mod line;
+mod notes;
 pub(crate) mod page;
 mod page_origin;
 mod password;
 mod rate;
 mod signed;
 mod sql;
-mod throttle;
-mod uses;
 pub(crate) mod visitors;
 
-pub(crate) use self::sql::people::find as find_person;
+pub(crate) use self::sql::{keys::remove_secrets, people::find as find_person};
 
 pub use crate::platform::{
     db::{KeyId, PersonId},
@@ -34,18 +31,16 @@ pub use self::sql::{
 };
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use atelier_core::domain::{Role, Timestamp};
 
 use self::{
-    failures::{Failures, Tried},
-    line::{Caller, Line},
+    attempts::{Attempts, Caller},
+    notes::{Notes, Tried, Used},
     rate::Rates,
-    throttle::Throttle,
-    uses::{Used, Uses},
 };
 use crate::{
     config::Keep,
@@ -57,8 +52,8 @@ use crate::{
 };
 
 pub use self::{
+    attempts::QueueFull,
     key::{Key, Opens},
-    line::QueueFull,
     page_origin::PageOrigin,
     password::PasswordError,
     rate::Sender,
@@ -76,16 +71,13 @@ const FIRST: &str = "admin";
 #[derive(Debug, Clone)]
 pub struct Access {
     store: Store,
-    line: Line,
+    attempts: Attempts,
     lifetimes: Lifetimes,
-    /// Locked only to look a name up.
-    throttle: Arc<Mutex<Throttle>>,
     keys: Cache<TokenHash, ApiKey>,
-    uses: Uses,
-    failures: Failures,
+    notes: Notes,
     rule: RequireKey,
     /// Locked only to look a sender up.
-    rates: Arc<Mutex<Rates>>,
+    rates: Arc<Mutex<Rates<Sender>>>,
     /// Words of the shop's name, which a password must not rest on.
     shop: String,
 }
@@ -125,7 +117,7 @@ pub enum SignInError {
     /// The same message for an unknown name, a wrong password and a disabled account, so it does not reveal who exists.
     #[error("wrong name or password")]
     Wrong,
-    #[error("too many attempts for this name; try again in {} seconds", .0.as_secs().max(1))]
+    #[error("too many attempts; try again in {} seconds", .0.as_secs().max(1))]
     TooMany(Duration),
     #[error(transparent)]
     QueueFull(#[from] QueueFull),
@@ -152,12 +144,10 @@ impl Access {
     pub fn new(store: Store) -> Self {
         let keys = Cache::new(KEYS, |_| 1);
         Self {
-            uses: Uses::new(store.clone(), Lifetimes::default().idle),
-            failures: Failures::new(store.clone()),
+            notes: Notes::default(),
             store,
-            line: Line::default(),
+            attempts: Attempts::default(),
             lifetimes: Lifetimes::default(),
-            throttle: Arc::default(),
             keys,
             rule: RequireKey::Always,
             rates: Arc::default(),
@@ -175,7 +165,7 @@ impl Access {
     }
 
     pub fn with_lifetimes(self, lifetimes: Lifetimes) -> Self {
-        Self { lifetimes, uses: self.uses.with_idle(lifetimes.idle), ..self }
+        Self { lifetimes, ..self }
     }
 
     pub fn lifetimes(&self) -> Lifetimes {
@@ -210,12 +200,12 @@ impl Access {
         let tried =
             |person: Option<Person>| person.map_or(Tried::UnknownName, |person| Tried::Person(person.name));
         let key = name.key();
-        let (caller, counted) = if self.is_known(device, &name).await? {
-            (Caller::Known(key.clone()), format!("{key}\n"))
+        let caller = if self.is_known(device, &name).await? {
+            Caller::Known(key)
         } else {
-            (Caller::stranger(self.store.author().peer, key.clone()), key)
+            Caller::stranger(self.store.author().peer, key)
         };
-        let (person, hash) = self.check_password(&name, password, caller, &counted, tried, now).await?;
+        let (person, hash) = self.check_password(&name, password, &caller, tried, now).await?;
         let token = self.begin(person.id, Proof::Password(Some(&hash)), None, now).await?;
         token.ok_or(SignInError::Wrong)
     }
@@ -235,32 +225,30 @@ impl Access {
     }
 
     /// The person with this name and password, and the password's hash. What is refused before the look-up is refused for
-    /// every name; after it, every name costs one statement and one hash. Attempts add up as those of `counted`. A wrong
-    /// password is noted as `tried`.
+    /// every name; after it, every name costs one statement and one hash. A wrong password is noted as `tried`.
     async fn check_password(
         &self,
         name: &Name,
         password: &str,
-        caller: Caller,
-        counted: &str,
+        caller: &Caller,
         tried: impl FnOnce(Option<Person>) -> Tried,
         now: Timestamp,
     ) -> Result<(Person, String), SignInError> {
         if !password::is_possible(password) {
             return Err(SignInError::Wrong);
         }
-        self.throttle().check(counted, now).map_err(SignInError::TooMany)?;
-        let turn = self.line.turn(caller).await?;
+        self.attempts.check(caller).map_err(SignInError::TooMany)?;
+        let turn = self.attempts.turn(caller).await?;
         let found = self.store.people().find_with_password(name).await?;
         // Counted before the hash, so that parallel attempts count, and with nothing to wait for in between, so that
         // callers who hang up cannot count attempts without computing them.
-        self.throttle().attempt(counted, now).map_err(SignInError::TooMany)?;
+        self.attempts.count(caller).map_err(SignInError::TooMany)?;
         let (person, hash) = found.unzip();
         let hash = hash.flatten();
         let fits = turn.verify(password, hash.clone()).await;
         match (person, hash) {
             (Some(person), Some(hash)) if fits && person.disabled_at.is_none() => {
-                self.throttle().forget(counted);
+                self.attempts.forget(caller);
                 Ok((person, hash))
             }
             (person, _) => {
@@ -273,7 +261,7 @@ impl Access {
     /// The hash of a new password.
     async fn hash(&self, password: &str, person: &Person) -> Result<String, SignInError> {
         password::check_length(password)?;
-        let turn = self.line.turn(Caller::Known(person.name.key())).await?;
+        let turn = self.attempts.turn(&Caller::Known(person.name.key())).await?;
         Ok(turn.hash(password, person.name.as_str(), &self.shop).await?)
     }
 
@@ -312,7 +300,7 @@ impl Access {
     }
 
     /// Changes a signed-in person's password, if the old one is right; people who have none yet need none. Ends all their
-    /// sessions and begins a new one. Wrong old passwords count as wrong sign-ins do, so that a session left open does not
+    /// sessions and begins a new one. Wrong old passwords count as those of a known device do, so that a session left open does not
     /// help to guess the password.
     pub async fn change_password(
         &self,
@@ -324,9 +312,8 @@ impl Access {
         let before = match self.store.people().password_hash(person.id).await? {
             Some(_) => {
                 let tried = |_| Tried::OldPassword(person.id, person.name.clone());
-                let key = person.name.key();
-                let caller = Caller::Known(key.clone());
-                let checked = self.check_password(&person.name, old, caller, &key, tried, now).await;
+                let caller = Caller::Known(person.name.key());
+                let checked = self.check_password(&person.name, old, &caller, tried, now).await;
                 Some(checked.map_err(SignInError::about_old_password)?.1)
             }
             None => None,
@@ -347,7 +334,7 @@ impl Access {
         let idle_since = now - self.lifetimes.idle;
         let session = self.store.sessions().find_valid(&token.hash(), now, idle_since).await?;
         if session.as_ref().is_some_and(|session| session.last_seen_at + USE_INTERVAL <= now) {
-            self.uses.note(Used::Session(token.hash()), now);
+            self.note_use(Used::Session(token.hash()), now);
         }
         Ok(session)
     }
@@ -398,16 +385,16 @@ impl Access {
     }
 
     /// Stores the failed sign-ins and the uses that wait for it. To be called before the process ends.
-    pub async fn flush(&self) {
-        tokio::join!(self.failures.flush(), self.uses.flush());
+    pub async fn flush(&self, now: Timestamp) {
+        self.notes.flush(&self.store, now).await;
+    }
+
+    fn note_use(&self, used: Used, now: Timestamp) {
+        self.notes.used(&self.store, used, self.lifetimes.idle, now);
     }
 
     fn fail(&self, tried: Tried, now: Timestamp) {
-        self.failures.note(tried, self.store.author().peer, now);
-    }
-
-    fn throttle(&self) -> std::sync::MutexGuard<'_, Throttle> {
-        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notes.failed(&self.store, tried, self.store.author().peer, now);
     }
 }
 

@@ -4,8 +4,8 @@ use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier};
 use atelier_core::util::memory::return_memory_of_thread;
 
 use super::{
+    attempts::Turn,
     guessable::{contains_name, find_weakness},
-    line::Turn,
 };
 
 /// Shorter passwords can be guessed; hashing longer ones would cost too much.
@@ -76,10 +76,10 @@ fn verify(password: &str, stored: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::people::line::{Caller, Line};
+    use crate::people::attempts::{Attempts, Caller};
 
     async fn turn() -> Turn {
-        Line::default().turn(Caller::Known("ada".into())).await.unwrap()
+        Attempts::default().turn(&Caller::Known("ada".into())).await.unwrap()
     }
 
     async fn fits(password: &str, hash: Option<&str>) -> bool {

@@ -1,7 +1,8 @@
-//! The rate limit of a key or an address: requests per second, with a burst of one second's worth.
+//! How often a sender may ask: some requests at once, then one each time that has passed (the generic cell rate algorithm).
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     net::{IpAddr, Ipv6Addr},
     time::{Duration, Instant},
 };
@@ -37,38 +38,66 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The time up to which each sender has used its rate (the generic cell rate algorithm). For this process only: each
-/// replica counts its own.
-#[derive(Debug, Default)]
-pub(super) struct Rates {
-    used: HashMap<Sender, Instant>,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rate {
+    /// How many may come at once.
+    pub(super) burst: u32,
+    /// After which time one more may come.
+    pub(super) every: Duration,
+}
+
+impl Rate {
+    /// With a burst of one second's worth.
+    pub(super) fn per_second(count: u32) -> Self {
+        let burst = count.max(1);
+        Self { burst, every: Duration::from_secs(1) / burst }
+    }
+}
+
+/// The time up to which each sender has used its rate. For this process only: each replica counts its own.
+#[derive(Debug)]
+pub(super) struct Rates<S> {
+    used: HashMap<S, Instant>,
     /// The senders at which those that have nothing used are dropped: only then, because that looks at all.
     most: usize,
 }
 
-impl Rates {
-    /// Counts a number of requests, or returns how long to wait before the next.
-    pub(super) fn take(
-        &mut self,
-        sender: Sender,
-        count: u32,
-        per_second: u32,
-        now: Instant,
-    ) -> Result<(), Duration> {
-        /// How much may come at once, in seconds' worth of requests.
-        const BURST: Duration = Duration::from_secs(1);
-        let each = Duration::from_secs(1) / per_second.max(1) * count;
+impl<S> Default for Rates<S> {
+    fn default() -> Self {
+        Self { used: HashMap::new(), most: 0 }
+    }
+}
+
+impl<S: Eq + Hash> Rates<S> {
+    /// How long to wait before a number of requests, if they must wait. More than a burst may come after a pause.
+    pub(super) fn check(&self, sender: &S, count: u32, rate: Rate, now: Instant) -> Result<(), Duration> {
+        let each = rate.every * count;
+        let ahead = self.used(sender, now) + each - now;
+        match ahead.saturating_sub((rate.every * rate.burst).max(each)) {
+            Duration::ZERO => Ok(()),
+            wait => Err(wait),
+        }
+    }
+
+    /// Counts a number of requests, or returns how long to wait before them.
+    pub(super) fn take(&mut self, sender: S, count: u32, rate: Rate, now: Instant) -> Result<(), Duration> {
+        self.check(&sender, count, rate, now)?;
         if self.used.len() >= self.most {
             self.used.retain(|_, used| *used > now);
             self.most = 2 * self.used.len() + 64;
         }
-        let used = self.used.get(&sender).copied().filter(|used| *used > now).unwrap_or(now);
-        let ahead = used + each - now;
-        if ahead > BURST.max(each) {
-            return Err(ahead.saturating_sub(BURST.max(each)));
-        }
-        self.used.insert(sender, used + each);
+        let used = self.used(&sender, now) + rate.every * count;
+        self.used.insert(sender, used);
         Ok(())
+    }
+
+    /// Gives back what the sender has used.
+    pub(super) fn forget(&mut self, sender: &S) {
+        self.used.remove(sender);
+    }
+
+    fn used(&self, sender: &S, now: Instant) -> Instant {
+        self.used.get(sender).copied().map_or(now, |used| used.max(now))
     }
 }
 
@@ -78,31 +107,31 @@ mod tests {
 
     #[test]
     fn a_sender_has_a_burst_and_then_its_rate() {
-        let (mut rates, mut now) = (Rates::default(), Instant::now());
+        let (mut rates, mut now, rate) = (Rates::default(), Instant::now(), Rate::per_second(10));
         let (one, other) = (Sender::Key(KeyId(1)), Sender::at([10, 0, 0, 7].into()));
-        (0..10).for_each(|_| rates.take(one, 1, 10, now).unwrap());
-        assert_eq!(rates.take(one, 1, 10, now), Err(Duration::from_millis(100)));
-        rates.take(other, 9, 10, now).unwrap();
-        assert_eq!(rates.take(other, 2, 10, now), Err(Duration::from_millis(100)), "together");
+        (0..10).for_each(|_| rates.take(one, 1, rate, now).unwrap());
+        assert_eq!(rates.take(one, 1, rate, now), Err(Duration::from_millis(100)));
+        rates.take(other, 9, rate, now).unwrap();
+        assert_eq!(rates.take(other, 2, rate, now), Err(Duration::from_millis(100)), "together");
         now += Duration::from_millis(100);
-        rates.take(one, 1, 10, now).unwrap();
-        assert!(rates.take(one, 1, 10, now).is_err());
+        rates.take(one, 1, rate, now).unwrap();
+        assert!(rates.take(one, 1, rate, now).is_err());
+        rates.forget(&one);
+        rates.take(one, 10, rate, now).unwrap();
         now += Duration::from_secs(5);
-        let taken = (0..20).filter(|_| rates.take(one, 1, 10, now).is_ok()).count();
+        let taken = (0..20).filter(|_| rates.take(one, 1, rate, now).is_ok()).count();
         assert_eq!(taken, 10, "the burst does not accumulate");
         for _ in 0..3 {
-            now += Duration::from_secs(1);
-            rates.take(other, 1, 1, now).unwrap();
+            now += Duration::from_secs(3);
+            rates.take(other, 20, rate, now).expect("more than a burst, after a pause");
         }
     }
 
     #[test]
     fn idle_senders_are_dropped() {
         let (mut rates, mut now) = (Rates::default(), Instant::now());
-        for second in 0..100_u64 {
-            for address in 0..1000_u64 {
-                rates.take(Sender::Key(KeyId((second * 1000 + address).cast_signed())), 1, 10, now).unwrap();
-            }
+        for second in 0..100 {
+            (0..1000).for_each(|key| rates.take((second, key), 1, Rate::per_second(10), now).unwrap());
             now += Duration::from_secs(1);
         }
         assert!(rates.used.len() <= 3000, "{}", rates.used.len());

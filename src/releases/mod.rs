@@ -15,6 +15,7 @@ pub(crate) mod page;
 pub mod release_folder;
 pub mod routing;
 mod sql;
+pub mod trial;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -43,6 +44,7 @@ use self::{
     followers::{Change, Follower, Following},
     release_folder::{AddError, Listed, Packed, ReleaseFolder},
     routing::{Holdout, Route, Routing},
+    trial::Trial,
 };
 use crate::platform::{
     db::{Author, CatalogueMemory, Entry, Named, Revisions, Store, StoreError},
@@ -307,7 +309,7 @@ impl Releases {
             engine,
             store,
             currency: currency.into(),
-            folder: Arc::new(ReleaseFolder::new(models)),
+            folder: Arc::new(ReleaseFolder::new(models, None)),
             following,
             least_known: 0.5,
             current: RwLock::new(None),
@@ -318,6 +320,12 @@ impl Releases {
     /// Refuses releases that have a smaller share of the catalogue's articles than this.
     pub fn require_known(self, least_known: f64) -> Self {
         Self { least_known, ..self }
+    }
+
+    /// Tries releases in a process of their own before this one loads them.
+    pub fn try_in(self, trial: Trial) -> Self {
+        let models = self.folder.path().to_owned();
+        Self { folder: Arc::new(ReleaseFolder::new(models, Some(trial))), ..self }
     }
 
     pub fn current(&self) -> Option<Arc<LiveRelease>> {
@@ -403,10 +411,15 @@ impl Releases {
         // One release is loaded at a time, so that there is memory for it.
         let _changing = self.changing.lock().await;
         let engine = self.engine.clone();
-        let try_out = move |folder: &ReleaseFolder| folder.try_out(&engine, &unpacked).map(|()| unpacked);
-        let unpacked = self.in_folder(try_out).await?;
+        let try_out =
+            move |folder: &ReleaseFolder| folder.try_out(&engine, &unpacked).map(|bytes| (unpacked, bytes));
+        let (unpacked, bytes) = self.in_folder(try_out).await?;
         // First, so that no release is there without its entry.
-        let entry = Entry::new("release.add", &unpacked.name, json!({"sha256": sha256}));
+        let mut details = json!({"sha256": sha256});
+        if let Some(bytes) = bytes {
+            details["memory_bytes"] = bytes.into();
+        }
+        let entry = Entry::new("release.add", &unpacked.name, details);
         self.store.by(author).audit().append(&entry, now).await?;
         self.in_folder(move |folder| folder.take(&unpacked)).await
     }
@@ -675,8 +688,10 @@ impl Releases {
             return Err(ActivateError::NoRelease { name: name.to_owned(), folder });
         };
         let (engine, name) = (self.engine.clone(), name.to_owned());
+        // The first release is tried as it is loaded: there is nothing to protect yet.
+        let is_first = self.current().is_none();
         // Reading and trying the models takes seconds of a core.
-        let serving = self.in_folder(move |folder| folder.load(&engine, &name, &release)).await?;
+        let serving = self.in_folder(move |folder| folder.load(&engine, &name, &release, is_first)).await?;
         Ok(self.prepare(Arc::new(serving)).await?)
     }
 

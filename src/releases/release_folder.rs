@@ -21,7 +21,7 @@ use atelier_engine::{
 };
 use tempfile::TempDir;
 
-use super::packed_release::unpack;
+use super::{packed_release::unpack, trial::Trial};
 use crate::platform::db::StoreError;
 
 /// How the names of folders in which archives are unpacked begin. Hidden, so they are not listed. The process that
@@ -41,6 +41,8 @@ const PER_ARTICLE: u64 = 2000;
 #[derive(Debug)]
 pub(crate) struct ReleaseFolder {
     path: PathBuf,
+    /// None if this process may try releases itself.
+    trial: Option<Trial>,
     /// How loading ended, by the release's name.
     loaded: Mutex<HashMap<String, Loaded>>,
 }
@@ -113,8 +115,8 @@ impl Listed {
 }
 
 impl ReleaseFolder {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, loaded: Mutex::default() }
+    pub(crate) fn new(path: PathBuf, trial: Option<Trial>) -> Self {
+        Self { path, trial, loaded: Mutex::default() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -136,10 +138,33 @@ impl ReleaseFolder {
         loaded.refused.clone()
     }
 
-    /// Loads a release, and remembers how that ended.
-    pub(crate) fn load(&self, engine: &Engine, name: &str, release: &Path) -> Result<Serving, LoadError> {
+    /// Loads a release, after a trial if it is not the first and has not passed one. Remembers how that ended.
+    pub(crate) fn load(
+        &self,
+        engine: &Engine,
+        name: &str,
+        release: &Path,
+        is_first: bool,
+    ) -> Result<Serving, LoadError> {
+        let passed = || matches!(self.look_at(name.to_owned()).tried, Some(Ok(())));
+        self.remember(engine, name, release, || {
+            if let Some(trial) = self.trial.as_ref().filter(|_| !is_first && !passed()) {
+                let memory_bytes = trial.run(release)?;
+                tracing::info!(release = name, memory_bytes, "a release passed its trial");
+            }
+            engine.load(release)
+        })
+    }
+
+    fn remember<T>(
+        &self,
+        engine: &Engine,
+        name: &str,
+        release: &Path,
+        load: impl FnOnce() -> Result<T, LoadError>,
+    ) -> Result<T, LoadError> {
         let before = glance(release);
-        let loaded = engine.load(release);
+        let loaded = load();
         if let Ok((_, state)) = before {
             let error = loaded.as_ref().err();
             let (refused, for_good) =
@@ -186,14 +211,18 @@ impl ReleaseFolder {
         Ok(Unpacked { folder, _lock: lock, name })
     }
 
-    /// Tries an unpacked release as activating it does.
-    pub(crate) fn try_out(&self, engine: &Engine, unpacked: &Unpacked) -> Result<(), AddError> {
+    /// Tries an unpacked release as activating it does. Returns the bytes of memory that it took, if they were measured.
+    pub(crate) fn try_out(&self, engine: &Engine, unpacked: &Unpacked) -> Result<Option<u64>, AddError> {
         let Unpacked { folder, name, .. } = unpacked;
         if self.path.join(name).exists() {
             return Err(AddError::Exists(name.clone()));
         }
-        let loaded = self.load(engine, name, &folder.path().join(name));
-        loaded.map(drop).map_err(|error| {
+        let release = folder.path().join(name);
+        let tried = self.remember(engine, name, &release, || match &self.trial {
+            Some(trial) => trial.run(&release).map(Some),
+            None => engine.load(&release).map(|_| None),
+        });
+        tried.map_err(|error| {
             let reason = shorten(&error.to_string(), folder.path());
             AddError::Refused { name: name.clone(), reason }
         })

@@ -19,6 +19,7 @@ use std::{
 
 use atelier_core::domain::Timestamp;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sqlx::AnyConnection;
 
 use self::keys::{Keys, SIGNATURE};
 pub use self::{
@@ -28,7 +29,7 @@ pub use self::{
 use crate::{
     config::TicketTerms,
     platform::{
-        db::{Store, StoreError},
+        db::{Store, StoreError, delete_setting},
         http::AppState,
     },
 };
@@ -185,6 +186,11 @@ impl Tickets {
     fn set_keys(&self, keys: Keys) {
         *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
+}
+
+/// Removes the keys from a backup's copy of the database. The restored service makes another.
+pub(crate) async fn remove_keys(copy: &mut AnyConnection) -> Result<(), StoreError> {
+    delete_setting(copy, SETTING).await
 }
 
 /// Between a completion id that many callers share and one of them, in recorded events. No id has it.

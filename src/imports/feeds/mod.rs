@@ -30,7 +30,7 @@ use tokio::{
 
 pub use self::{
     schedule::{Schedule, Times},
-    source::{FeedSource, FeedStatus},
+    source::{FeedSource, FeedStatus, LACKS_CREDENTIALS},
 };
 use super::{
     jobs::{Ended, Jobs, StartError},
@@ -206,6 +206,9 @@ impl Feeds {
     /// The feed's file, or none if it has not changed. `seen` becomes what the next fetch compares with.
     async fn fetch(self, feed: Feed, seen: Arc<Mutex<FeedSeen>>) -> Result<Option<File>, String> {
         let limits = self.0.limits;
+        if feed.source.lacks_credentials() {
+            return Err(LACKS_CREDENTIALS.to_owned());
+        }
         let address = feed.source.address().ok_or("the stored address is damaged; store it again")?;
         // Sales begin and end without a change of the file, so it is read once a day.
         let now = self.now().millis();

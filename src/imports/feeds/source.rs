@@ -27,8 +27,11 @@ use crate::{
 
 /// The longest address, and the longest header with credentials.
 const LONGEST: usize = 2000;
-/// What stands for a value of a query where an address is shown.
+/// What stands for a value of a query where an address is shown, and for credentials in a backup.
 const HIDDEN: [&str; 2] = ["…", "%E2%80%A6"];
+/// Why a feed of a restored backup is not fetched.
+pub const LACKS_CREDENTIALS: &str =
+    "its credentials were left out of the backup that was restored; store the feed again with them";
 
 /// Where a feed is, when it is fetched, and how it is read and stored.
 #[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
@@ -137,9 +140,25 @@ impl DocumentName for FeedName {
 impl FeedSource {
     pub(in crate::imports) fn without_secrets(self) -> Self {
         let address = self.address();
-        let has_credentials = Some(self.authorization.is_some());
+        let has_credentials = Some(self.has_authorization());
         let url = address.map_or_else(|| "…".to_owned(), |address| address.to_string());
         Self { url, authorization: None, has_credentials, ..self }
+    }
+
+    /// The source in a backup, with … in place of each secret.
+    pub(in crate::imports) fn without_credentials(self) -> Self {
+        let [hidden, _] = HIDDEN.map(ToOwned::to_owned);
+        let url = self.address().map_or(hidden.clone(), |address| address.to_string());
+        Self { url, authorization: self.authorization.map(|_| hidden), ..self }
+    }
+
+    pub(in crate::imports) fn has_authorization(&self) -> bool {
+        self.authorization.as_deref().is_some_and(|value| !is_hidden(value))
+    }
+
+    /// Whether the source is of a backup and must be stored again.
+    pub fn lacks_credentials(&self) -> bool {
+        is_hidden(&self.url) || self.authorization.as_deref().is_some_and(is_hidden)
     }
 
     /// The stored address. Whether it may be asked is checked with each request.
@@ -155,10 +174,6 @@ impl FeedSource {
         calendar::parse_moment(self.stored_at.as_deref()?)
     }
 
-    fn is_hidden(&self) -> bool {
-        HIDDEN.iter().any(|hidden| self.url.contains(hidden))
-    }
-
     fn parse(&self) -> Result<Address, Fault> {
         if self.url.len() > LONGEST {
             return Err(Fault::new("url", format!("expected at most {LONGEST} bytes")));
@@ -170,10 +185,10 @@ impl FeedSource {
     fn complete(&self, before: Option<&Self>) -> Result<Address, Fault> {
         let stored = before.and_then(Self::address);
         let given = match &stored {
-            Some(stored) if stored.to_string() == self.url => {
+            Some(stored) if stored.to_string() == self.url && !is_hidden(stored.full()) => {
                 Self { url: stored.full().to_owned(), ..self.clone() }.parse()?
             }
-            _ if self.is_hidden() => {
+            _ if is_hidden(&self.url) => {
                 let detail =
                     "the address has … in place of a value; write the value, or the address as it is shown";
                 return Err(Fault::new("url", detail));
@@ -183,6 +198,11 @@ impl FeedSource {
         let Some(value) = &self.authorization else {
             let keeps = given.authorization().is_none() && self.has_credentials != Some(false);
             let kept = stored.filter(|stored| keeps && stored.same_origin(&given));
+            if kept.is_some()
+                && before.is_some_and(|before| before.authorization.as_deref().is_some_and(is_hidden))
+            {
+                return Err(Fault::new("authorization", LACKS_CREDENTIALS));
+            }
             let kept = kept.as_ref().and_then(Address::authorization);
             return Ok(kept.and_then(|kept| given.clone().with_authorization(kept)).unwrap_or(given));
         };
@@ -196,6 +216,10 @@ impl FeedSource {
     }
 }
 
+fn is_hidden(text: &str) -> bool {
+    HIDDEN.iter().any(|hidden| text.contains(hidden))
+}
+
 impl Document for FeedSource {
     type Name = FeedName;
     type Ready = ();
@@ -206,7 +230,7 @@ impl Document for FeedSource {
 
     fn checked(self) -> Result<Self, Vec<Fault>> {
         let mut faults = Vec::new();
-        if !self.is_hidden() {
+        if !is_hidden(&self.url) {
             faults.extend(self.parse().err());
         }
         faults.extend(self.schedule.as_ref().and_then(|schedule| schedule.read().err()));

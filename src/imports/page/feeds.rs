@@ -189,7 +189,7 @@ async fn render(
     let page = FeedsPage {
         shell: visitor.shell(Page::Operations),
         tab: Tab::Feeds,
-        has_credentials: edited.is_some_and(|feed| feed.source.authorization.is_some()),
+        has_credentials: edited.is_some_and(|feed| feed.source.has_authorization()),
         feeds: feeds.into_iter().map(|feed| FeedView::new(feed, now)).collect(),
         formats: FORMATS,
         typed,

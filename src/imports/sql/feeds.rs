@@ -7,26 +7,19 @@ use std::time::Duration;
 
 use atelier_core::domain::{FeedName, Timestamp};
 use serde::{Deserialize, Serialize};
-use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow};
+use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
 
 use crate::{
-    imports::feeds::FeedSource,
+    imports::feeds::{ALERT, FeedSource, LACKS_CREDENTIALS},
     platform::db::{Store, StoreError, json, record::Record},
 };
 
 /// How long a lease is valid. A write may wait ten seconds.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// The stored feeds of a [`Store`]. `documents` changes them.
-#[derive(Debug, Clone, Copy)]
-pub struct Feeds<'a> {
-    pub(crate) store: &'a Store,
-}
-
-impl Store {
-    pub fn feeds(&self) -> Feeds<'_> {
-        Feeds { store: self }
-    }
+crate::platform::db::part! {
+    /// The stored feeds of a [`Store`]. `documents` changes them.
+    Feeds, feeds
 }
 
 #[derive(Debug, Clone)]
@@ -142,6 +135,21 @@ impl Feeds<'_> {
         .bind(until.map(Timestamp::millis));
         self.store.execute(statement).await.map(drop)
     }
+}
+
+/// Hides the credentials of all feeds in a backup's copy of the database. Their failures say so once it is restored.
+pub(crate) async fn hide_credentials(copy: &mut AnyConnection) -> Result<(), StoreError> {
+    let feeds: Vec<Feed> = sqlx::query_as("select * from feeds").fetch_all(&mut *copy).await?;
+    for Feed { name, source, state, .. } in feeds {
+        let hidden = source.without_credentials();
+        if hidden.lacks_credentials() {
+            let state = FeedState { failures: ALERT, failure: Some(LACKS_CREDENTIALS.to_owned()), ..state };
+            let update =
+                sqlx::query("update feeds set body = $2, state = $3 where name = $1").bind(name.as_str());
+            update.bind(json::text(&hidden)).bind(json::text(&state)).execute(&mut *copy).await?;
+        }
+    }
+    Ok(())
 }
 
 impl FromRow<'_, AnyRow> for Feed {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use atelier_core::domain::Timestamp;
 use serde_json::json;
-use sqlx::{FromRow, Row, any::AnyRow};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 use crate::platform::db::{Entry, KeyId, Name, Store, StoreError, TokenHash, json, record::Record};
 
@@ -36,7 +36,7 @@ pub struct Publishable {
 }
 
 /// With which a shop's backend signs the ids of customers for its pages. It is stored as it is, because a signature cannot be
-/// checked with a digest of it.
+/// checked with a digest of it. Empty after a restore, and then it signs nobody.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(pub String);
 
@@ -48,6 +48,11 @@ impl fmt::Debug for SigningSecret {
 }
 
 impl ApiKey {
+    /// Whether its signing secret was left out of a backup, so that the shop needs another key.
+    pub fn lacks_secret(&self) -> bool {
+        self.revoked_at.is_none() && self.publishable.as_ref().is_some_and(|page| page.secret.0.is_empty())
+    }
+
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
@@ -136,6 +141,13 @@ impl ApiKeys<'_> {
         let entry = Entry::new("key.revoke", &label, json!({"key": id.0}));
         self.store.commit(transaction, &entry, now).await
     }
+}
+
+/// Removes the secrets of publishable keys from a backup's copy of the database.
+pub(crate) async fn remove_secrets(copy: &mut AnyConnection) -> Result<(), StoreError> {
+    let update = "update api_keys set signing_secret = '' where signing_secret is not null";
+    sqlx::query(update).execute(copy).await?;
+    Ok(())
 }
 
 impl FromRow<'_, AnyRow> for ApiKey {

@@ -35,8 +35,13 @@ pub enum BackupError {
     Open(#[from] OpenError),
 }
 
-/// Writes the database at `url` as it is now into a new file. Does not migrate it: a backup comes before an upgrade.
-pub async fn back_up(url: &str, to: &Path) -> Result<(), BackupError> {
+/// Writes the database at `url` as it is now into a new file, without what `remove_secrets` removes from the copy. Does not migrate
+/// it: a backup comes before an upgrade.
+pub async fn back_up(
+    url: &str,
+    to: &Path,
+    remove_secrets: impl AsyncFnOnce(&mut AnyConnection) -> Result<(), StoreError>,
+) -> Result<(), BackupError> {
     let from = sqlite_file(url)?;
     if !from.exists() {
         return Err(OpenError::Missing { database: url.to_owned() }.into());
@@ -46,7 +51,16 @@ pub async fn back_up(url: &str, to: &Path) -> Result<(), BackupError> {
     if to.exists() {
         return Err(exists());
     }
-    copy(&from, folder_of(&to)).await?.persist_noclobber(&to).map_err(|error| match error.error.kind() {
+    let copied = copy(&from, folder_of(&to)).await?;
+    let failed = |source| BackupError::Database { path: copied.to_path_buf(), source };
+    let mut database = open(&copied).await?;
+    // Neither the file's free space nor a journal next to it keeps what is removed.
+    let leave_nothing = "pragma journal_mode = memory; pragma secure_delete = on";
+    sqlx::raw_sql(leave_nothing).execute(&mut database).await.map_err(|error| failed(error.into()))?;
+    remove_secrets(&mut database).await.map_err(failed)?;
+    database.close().await.map_err(|error| failed(error.into()))?;
+    sync(&copied)?;
+    copied.persist_noclobber(&to).map_err(|error| match error.error.kind() {
         io::ErrorKind::AlreadyExists => exists(),
         _ => file_error(&to)(error.error),
     })?;
@@ -54,7 +68,13 @@ pub async fn back_up(url: &str, to: &Path) -> Result<(), BackupError> {
 }
 
 /// Puts a backup into the place of the database at `url`, migrated to this version. `replace` says whether there may be one.
-pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), BackupError> {
+/// Returns what `look` finds in it.
+pub async fn restore<T>(
+    from: &Path,
+    url: &str,
+    replace: bool,
+    look: impl AsyncFnOnce(&Store) -> Result<T, StoreError>,
+) -> Result<T, BackupError> {
     let to = sqlite_file(url)?;
     let exists = to.exists();
     if exists && !replace {
@@ -63,7 +83,10 @@ pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), Backup
     let folder = folder_of(&to);
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file_error(folder))?;
     let copied = copy(&absolute(from).map_err(file_error(from))?, folder).await?;
-    Store::open_existing(&format!("sqlite:{}", copied.display())).await?.close().await;
+    let store = Store::open_existing(&format!("sqlite:{}", copied.display())).await?;
+    let found = look(&store).await;
+    store.close().await;
+    let found = found.map_err(|source| BackupError::Database { path: from.to_owned(), source })?;
     sync(&copied)?;
     if exists {
         free(&to).await?;
@@ -74,7 +97,8 @@ pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), Backup
         chown(&copied, Some(owner.uid()), Some(owner.gid())).map_err(file_error(&copied))?;
     }
     copied.persist(&to).map_err(|error| file_error(&to)(error.error))?;
-    sync(folder)
+    sync(folder)?;
+    Ok(found)
 }
 
 /// A compact copy in a file of its own, which only the owner can read.

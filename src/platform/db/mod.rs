@@ -40,6 +40,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use atelier_core::domain::Timestamp;
 use sqlx::{Any, AnyPool, SqlSafeStr, Transaction, any::AnyArguments, query::Query};
 
+pub(crate) use self::settings::delete_setting;
 pub use self::{
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, KeyId, PersonId, SIGN_IN_FAILED},
     backup::{BackupError, back_up, restore},

@@ -83,6 +83,12 @@ impl Settings<'_> {
     }
 }
 
+/// Deletes a setting that no replica has read yet.
+pub(crate) async fn delete_setting(connection: &mut AnyConnection, name: &str) -> Result<(), StoreError> {
+    sqlx::query("delete from settings where name = $1").bind(name).execute(connection).await?;
+    Ok(())
+}
+
 pub(crate) async fn write(connection: &mut AnyConnection, name: &str, value: &str) -> Result<(), StoreError> {
     sqlx::query(
         "insert into settings (name, value) values ($1, $2)

@@ -2,13 +2,20 @@
 
 use std::{env, fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
+use atelier::{
+    people::{Access, Opens},
+    platform::db::Name,
+};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::Connection;
 
 use crate::{
     cli::{atelier, done, file, fill, path, refused, serve::Served, serve_demo},
-    harness::{Html, Kind, TestDatabase, apply, contract, models, on_postgres, on_sqlite, tools},
+    harness::{
+        Call, Html, Kind, TestDatabase, apply, browser, contract, models, now, on_postgres, on_sqlite, tools,
+        until,
+    },
 };
 
 /// The commands of the section, for a database of this kind, that begin with one of these words.
@@ -138,6 +145,85 @@ async fn a_restore_replaces_no_database_by_mistake(db: TestDatabase) {
     assert_eq!(db.open().await.articles().count().await, Ok(0));
     let names = fs::read_dir(db.folder().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(names.into_iter().all(|name| name.to_string_lossy().starts_with("atelier.db")));
+}
+
+/// Issue 65: anyone with the file had the feeds' passwords, and could sign customers and completion ids.
+#[apply(on_sqlite)]
+async fn a_backup_has_no_secrets_and_a_restore_says_which_are_needed(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("atelier.backup");
+    let served = Served::launch(serve_demo(&db, &[])).await;
+    let query = "https://shop.example/feed.xml?token=hush-query&lang=de";
+    let header = json!({"url": "https://shop.example/f.csv", "authorization": "Bearer hush-header"});
+    for (name, body) in [
+        ("open", json!({"url": "https://shop.example/open.csv"})),
+        ("query", json!({"url": query})),
+        ("header", header.clone()),
+        ("basic", json!({"url": "https://me:hush-basic@shop.example/f.csv"})),
+    ] {
+        served.call(Method::PUT, &format!("feeds/{name}")).json(body).is(201).await;
+    }
+    let store = db.open().await;
+    let pages = Opens::Pages(vec!["https://shop.example".parse().unwrap()]);
+    let (_, key) =
+        Access::new(store.clone()).issue_key(&Name::new("Page").unwrap(), &pages, None, now()).await.unwrap();
+    store.close().await;
+    let mut raw = db.raw().await;
+    let tickets = sqlx::query_scalar::<_, String>("select value from settings where name = 'tickets'");
+    let tickets: Value = serde_json::from_str(&tickets.fetch_one(&mut raw).await.unwrap()).unwrap();
+    raw.close().await.unwrap();
+    let secrets = [
+        "hush-query",
+        "hush-header",
+        "bWU6aHVzaC1iYXNpYw==",
+        &key.publishable.unwrap().secret.0,
+        tickets[0]["key"].as_str().unwrap(),
+    ];
+    let has = |file: &Path, secret: &str| {
+        fs::read(file)
+            .is_ok_and(|bytes| bytes.windows(secret.len()).any(|window| window == secret.as_bytes()))
+    };
+    done(atelier(&db, &["backup", path(&file)])).await;
+    served.stop().await;
+    let database = db.folder().unwrap().join("atelier.db");
+    for secret in secrets {
+        assert!(has(&database, secret) && !has(&file, secret), "{secret}");
+    }
+
+    let said = done(atelier(&db, &["restore", "--force", path(&file)])).await;
+    said.has([
+        "completion ids from before the restore are unknown",
+        "store these feeds again with their credentials: basic, header, query\n",
+        "the secrets of these publishable keys are gone, so create others: Page\n",
+    ]);
+    let served = Served::launch(serve_demo(&db, &[])).await;
+    let lacks =
+        "its credentials were left out of the backup that was restored; store the feed again with them";
+    for (name, pointer) in [("query", "/url"), ("header", "/authorization"), ("basic", "/authorization")] {
+        let feed: Value = serde_json::from_str(&served.get(&format!("feeds/{name}")).await).unwrap();
+        let state =
+            ["/has_credentials", "/state/failures", "/state/failure"].map(|field| feed.pointer(field));
+        assert_eq!(json!(state), json!([false, 2, lacks]), "{name}");
+        // Nothing is sent to the shop's server without them.
+        let begun = served.call(Method::POST, &format!("feeds/{name}/fetch")).is(202).await;
+        let import = begun.header("location").trim_start_matches('/').to_owned();
+        until!(served.get(&import).await.contains(lacks));
+        let again = json!({"url": feed["url"]});
+        served.call(Method::PUT, &format!("feeds/{name}")).json(again).await.assert_problem(422, &[pointer]);
+    }
+    let open: Value = serde_json::from_str(&served.get("feeds/open").await).unwrap();
+    assert_eq!((&open["state"]["failures"], &open["state"]["failure"]), (&json!(0), &Value::Null));
+    let form = [("link", served.secret()), ("password", "")];
+    let entered = Call(browser().post(format!("{}sign-in/link", served.url))).form(&form).is(303).await;
+    let cookie = entered.header("set-cookie").split(';').next().unwrap();
+    let page = served.call(Method::GET, "operations/feeds").header("cookie", cookie);
+    page.is(200).await.text().has(["The feed basic failed ", lacks]);
+    let stored = served.call(Method::PUT, "feeds/header").json(header).is(200).await;
+    assert_eq!(
+        json!([stored.json()["has_credentials"], stored.json()["state"]["failure"]]),
+        json!([true, null])
+    );
+    served.stop().await;
 }
 
 #[apply(on_postgres)]

@@ -24,7 +24,7 @@ use crate::{
         Call, Html, ONNX_RUNTIME, TestDatabase, apply, model_server::ModelServer, models, on_postgres,
         on_sqlite, tls::Tls, tools, until,
     },
-    releases::foreign_release::{ENDLESS, export_changed},
+    releases::foreign_release::{ENDLESS, GREEDY, export_changed, run_example},
 };
 
 /// A running `atelier serve`, with its address and the link that signs the first admin in.
@@ -483,27 +483,72 @@ async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
 #[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn a_stop_ends_a_trial_that_never_ends(db: TestDatabase) {
-    let folder = tempfile::tempdir().unwrap();
-    let models = folder.path().join("models");
-    fs::create_dir(&models).unwrap();
-    export_changed(ENDLESS, &models.join("changed")).await;
+    let (folder, _) = copy_demo();
+    export_changed(ENDLESS, &folder.path().join("changed")).await;
     let limits = ["--set", "limits.deadline_ms=1000", "--set", "server.drain_ms=1000"];
-    let mut command = serve(&db, &limits);
-    command.current_dir(folder.path());
-    let served = Served::launch(command).await;
-    tokio::spawn(served.call(Method::POST, "releases/changed/activate").json(json!({})).into_future());
-    // It starts with the process's first run of a model, which is the trial's.
-    until!(has_thread(served.id(), "model-deadlines"));
-    let began = Instant::now();
-    let log = served.stop().await;
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    log.has(["cancelling requests that are still running"]);
+    // Without a live release this process tries it, else another one.
+    for release in ["", "demo"] {
+        let mut command = serve(&db, &limits);
+        command.args(["--models", path(folder.path()), "--device", "cpu"]);
+        if !release.is_empty() {
+            command.args(["--release", release]);
+        }
+        let served = Served::launch(command).await;
+        let activate = served.call(Method::POST, "releases/changed/activate?force=true").json(json!({}));
+        tokio::spawn(activate.into_future());
+        // It starts with the process's first run of a model, which is the trial's.
+        let trial = || if release.is_empty() { Some(served.id()) } else { find_child(served.id()) };
+        until!(trial().is_some_and(|process| has_thread(process, "model-deadlines")));
+        let (process, began) = (trial().unwrap(), Instant::now());
+        let log = served.stop().await;
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        log.has(["cancelling requests that are still running"]);
+        until!(!has_thread(process, "model-deadlines"));
+    }
+}
+
+/// The process that another one started.
+fn find_child(process: u32) -> Option<u32> {
+    let mut threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    threads.find_map(|thread| {
+        let children = fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    })
 }
 
 fn has_thread(process: u32, name: &str) -> bool {
-    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
     let mut names = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("comm")).ok());
     names.any(|found| found.trim_end() == name)
+}
+
+/// Issue 65: it passed, as there was memory for it while nothing else ran, or took the whole service with it.
+#[apply(on_sqlite)]
+#[needs(tools::onnx_in_memory_group)]
+async fn a_release_that_takes_more_memory_than_is_left_is_refused(db: TestDatabase) {
+    let (folder, _) = copy_demo();
+    export_changed(GREEDY, &folder.path().join("changed")).await;
+    run_example("export_release.py", &folder.path().join("example")).await;
+    let group = tools::MemoryGroup::new(1 << 30).unwrap();
+    let command = serve(&db, &["--models", path(folder.path()), "--release", "demo", "--device", "cpu"]);
+    let served = Served::launch(group.hold(&command)).await;
+    let activate = async |name: &str| {
+        served.call(Method::POST, &format!("releases/{name}/activate?force=true")).json(json!({})).await
+    };
+    let refused = activate("changed").await.assert_problem(409, &[]);
+    let detail = refused["detail"].as_str().unwrap();
+    let (_, said) = detail.split_once("its trial run took more than ").expect(detail);
+    let (megabytes, _) = said.split_once(" MB, which is what is left for it").expect(detail);
+    assert!((100..1073).contains(&megabytes.parse().unwrap()), "{detail}");
+    // The live one still answers, and one that fits is served.
+    assert_eq!(served.ask("readyz").await, 200);
+    let activated = activate("example").await;
+    assert_eq!(activated.status, 200, "{}", activated.text());
+    let log = served.stop().await;
+    let passed = log.lines().find(|line| line.contains("a release passed its trial")).expect(&log);
+    let passed: Value = serde_json::from_str(passed).unwrap();
+    let taken = passed["memory_bytes"].as_u64().expect(&log);
+    assert!((1_000_000..1_000_000_000).contains(&taken), "{taken}");
 }
 
 /// As when the disk of the spool is full.

@@ -4,7 +4,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use sha2::{Digest, Sha256};
@@ -28,6 +31,55 @@ pub fn strace() -> Result<(), String> {
     run(Command::new("strace").args(["-o", "/dev/null", "true"]))
         .map(drop)
         .map_err(|error| format!("strace: {error}"))
+}
+
+/// Gives a program less memory than the machine has.
+pub fn memory_group() -> Result<(), String> {
+    MemoryGroup::new(1 << 30).map(drop).map_err(|error| format!("no control group can be made: {error}"))
+}
+
+pub fn onnx_in_memory_group() -> Result<(), String> {
+    memory_group().and_then(|()| onnx())
+}
+
+/// A control group that limits memory. Dropping it removes it, once its programs have ended.
+pub struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    pub fn new(bytes: u64) -> std::io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("atelier-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let first = Path::new("/sys/fs/cgroup/memory");
+        let (root, limit) = if first.is_dir() {
+            (first, "memory.limit_in_bytes")
+        } else {
+            (Path::new("/sys/fs/cgroup"), "memory.max")
+        };
+        let group = Self(root.join(name));
+        fs::create_dir(&group.0)?;
+        fs::write(group.0.join(limit), bytes.to_string())?;
+        Ok(group)
+    }
+
+    /// The same program in the group.
+    pub fn hold(&self, command: &Command) -> Command {
+        let mut held = Command::new("sh");
+        held.args(["-c", r#"echo $$ > "$0/cgroup.procs" && exec "$@""#]).arg(&self.0);
+        held.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => held.env(name, value),
+                None => held.env_remove(name),
+            };
+        }
+        held
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 /// Makes certificates.

@@ -51,6 +51,11 @@ pub fn end_runs() {
     }
 }
 
+/// Whether the process ends.
+pub fn are_runs_ended() -> bool {
+    lock().ended
+}
+
 impl Drop for Watched {
     fn drop(&mut self) {
         lock().by_deadline.remove(&self.0);

@@ -38,7 +38,7 @@ use atelier_core::{domain::Mask, util::http_client::Origin};
 
 pub use articles::Articles;
 pub use cores::available_cores;
-pub use deadlines::end_runs;
+pub use deadlines::{are_runs_ended, end_runs};
 pub use device::{Device, DeviceChoice};
 pub use metrics::EngineMetrics;
 pub use model::ModelError;
@@ -251,6 +251,7 @@ impl Engine {
                 ModelError::Remote { .. } | ModelError::Timeout { .. } | ModelError::File { .. } => false,
             },
             LoadError::Thread(_) => false,
+            LoadError::Trial { for_good, .. } => *for_good,
         }
     }
 }

@@ -28,8 +28,11 @@ pub enum LoadError {
     Release(#[from] ReleaseError),
     #[error(transparent)]
     Model(#[from] ModelError),
-    #[error("cannot start a thread for a model: {0}")]
+    #[error("cannot start a thread or a process for a model: {0}")]
     Thread(#[from] io::Error),
+    /// A trial in a process of its own.
+    #[error("{reason}")]
+    Trial { reason: String, for_good: bool },
 }
 
 /// A release with its models running. When it is dropped, its threads answer what is waiting, end, and free the models.
