@@ -27,7 +27,7 @@ use std::{
 };
 
 use atelier_core::domain::{
-    ArticleId, ArticlePatch, CustomerId, ExperimentName, Method, Schema, Timestamp, list_methods,
+    ArticleId, ArticlePatch, CustomerId, ExperimentName, Method, Schema, Synonyms, Timestamp, list_methods,
 };
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
@@ -247,6 +247,7 @@ pub struct Releases {
     store: Store,
     /// The shop's, of limits of prices.
     currency: Arc<str>,
+    synonyms: Arc<Synonyms>,
     folder: Arc<ReleaseFolder>,
     following: Following,
     /// The least share of the catalogue's articles that a release has, unless it is forced.
@@ -309,6 +310,7 @@ impl Releases {
             engine,
             store,
             currency: currency.into(),
+            synonyms: Arc::default(),
             folder: Arc::new(ReleaseFolder::new(models)),
             following,
             least_known: 0.5,
@@ -320,6 +322,15 @@ impl Releases {
     /// Refuses releases that have a smaller share of the catalogue's articles than this.
     pub fn require_known(self, least_known: f64) -> Self {
         Self { least_known, ..self }
+    }
+
+    /// Takes these words of the shop as the same.
+    pub fn with_synonyms(self, synonyms: Synonyms) -> Self {
+        Self { synonyms: synonyms.into(), ..self }
+    }
+
+    pub fn synonyms(&self) -> &Synonyms {
+        &self.synonyms
     }
 
     pub fn current(&self) -> Option<Arc<LiveRelease>> {
@@ -735,7 +746,8 @@ impl Releases {
     }
 
     async fn read_catalogue(&self, serving: &Arc<Serving>) -> Result<catalogue::Both, StoreError> {
-        catalogue::read(&self.store, Arc::clone(&self.currency), serving).await
+        let of_shop = (Arc::clone(&self.currency), Arc::clone(&self.synonyms));
+        catalogue::read(&self.store, of_shop, serving).await
     }
 
     async fn routing(&self) -> Result<Routing, StoreError> {
