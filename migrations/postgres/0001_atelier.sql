@@ -390,6 +390,7 @@ create table feedback_counts (
     article_type text collate "C" not null,
     is_new bigint not null,
     slot bigint not null,
+    source text collate "C" not null,
     shown bigint not null,
     accepted bigint not null default 0,
     rejected bigint not null default 0,
@@ -401,7 +402,7 @@ create table feedback_counts (
     window_returned bigint not null default 0,
     window_kept bigint not null default 0,
     window_revenue bigint not null default 0,
-    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new, slot)
+    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new, slot, source)
 );
 
 create table events (

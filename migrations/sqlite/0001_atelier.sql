@@ -552,6 +552,8 @@ create table feedback_counts (
     is_new integer not null,
     -- The place in the outfit that the suggestion was for.
     slot integer not null,
+    -- `pages` if a page said so without naming a customer: anyone can make that up, so it is a figure of its own. Otherwise `shop`.
+    source text not null,
     shown integer not null,
     accepted integer not null default 0,
     rejected integer not null default 0,
@@ -565,7 +567,7 @@ create table feedback_counts (
     window_returned integer not null default 0,
     window_kept integer not null default 0,
     window_revenue integer not null default 0,
-    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new, slot)
+    constraint feedback_counts_key_unique unique (shown_day, release, method, arm, article_type, is_new, slot, source)
 ) strict;
 
 -- ## Events

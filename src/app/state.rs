@@ -8,7 +8,6 @@ use axum::http::Extensions;
 
 use super::health::Health;
 use crate::{
-    catalogue::search::Synonyms,
     completion::{
         answers::Answers, api::PublicAttributes, profiles::Profiles, sample::Sample, tickets::Tickets,
     },
@@ -50,8 +49,6 @@ pub struct Parts {
     pub notation: Notation,
     /// In which people write times of rules.
     pub zone: Zone,
-    /// Words that searches take as the same.
-    pub synonyms: Synonyms,
     /// Gift cards and other things in feeds that nobody wears.
     pub not_worn: NotWorn,
     /// The attributes of articles that answers to publishable keys have.
@@ -90,7 +87,6 @@ impl AppState {
         features.insert(parts.access);
         features.insert(releases);
         features.insert(profiles);
-        features.insert(parts.synonyms);
         features.insert(parts.tickets);
         features.insert(Arc::new(Answers::default()));
         features.insert(PublicAttributes(parts.public_attributes));

@@ -11,8 +11,10 @@ use std::{
     pin::pin,
 };
 
+pub use atelier_core::domain::Synonyms;
 use atelier_core::domain::{
-    Article, Customer, CustomerId, Feature, FeatureValue, Kind, Schema, search_key, singular,
+    Article, Customer, CustomerId, Feature, FeatureValue, Kind, Schema, hyphenated, search_key, singular,
+    tokens,
 };
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
@@ -97,72 +99,6 @@ pub async fn articles(
     collect(store.articles().with_words(&search.groups(), None), fit, MOST_READ).await
 }
 
-/// Words that mean the same to the shop's people, in the singular, with hyphens.
-#[derive(Debug, Clone, Default)]
-pub struct Synonyms(Vec<Group>);
-
-#[derive(Debug, Clone)]
-struct Group {
-    /// The word that finds the others. Without one, each finds all.
-    name: Option<String>,
-    words: Vec<String>,
-}
-
-impl Synonyms {
-    /// Reads a group from each line: `sweater, jumper, pullover`, or `shoe: boot, sneaker` where only the first word
-    /// finds the others. Blank lines, and those that begin with `#`, are skipped.
-    ///
-    /// # Errors
-    /// Which line is no group, or repeats a word of another.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let (mut groups, mut lines) = (Vec::<Group>::new(), HashMap::new());
-        for (number, line) in (1..).zip(text.lines().map(str::trim)) {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let (name, words) = match line.split_once(':') {
-                Some((name, words)) => (Some(name), words),
-                None => (None, line),
-            };
-            let spelled: Vec<&str> = name.map_or_else(|| words.split(',').collect(), |name| vec![name]);
-            let name = name.map(normalised);
-            let words: Vec<String> = words.split(',').map(normalised).collect();
-            let is_short = name.is_none() && words.len() < 2;
-            if is_short || name.iter().chain(&words).any(String::is_empty) {
-                return Err(format!(
-                    "line {number}: expected words with commas between them, as in \"sweater, jumper\" or \"shoe: boot, \
-                     sneaker\"; found {line:?}"
-                ));
-            }
-            for word in spelled {
-                if let Some(before) = lines.insert((name.is_some(), normalised(word)), number) {
-                    return Err(format!("line {number}: {:?} is already in line {before}", word.trim()));
-                }
-            }
-            groups.push(Group { name, words });
-        }
-        Ok(Self(groups))
-    }
-
-    /// The group of words of which each is the same as this one.
-    fn same(&self, word: &str) -> Option<&[String]> {
-        let group =
-            self.0.iter().find(|group| group.name.is_none() && group.words.iter().any(|other| other == word));
-        group.map(|group| group.words.as_slice())
-    }
-
-    /// The words that only this one finds.
-    fn kinds(&self, word: &str) -> &[String] {
-        let group = self.0.iter().find(|group| group.name.as_deref() == Some(word));
-        group.map_or(&[], |group| &group.words)
-    }
-}
-
-/// A word as it is compared.
-fn normalised(word: &str) -> String {
-    singular(&hyphenated(word))
-}
-
 /// How well a row fits a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
@@ -214,7 +150,7 @@ fn separates(c: char) -> bool {
 
 impl Search {
     fn new(text: &str, types: &[&str], synonyms: &Synonyms) -> Self {
-        let types: HashSet<String> = types.iter().map(|kind| normalised(kind)).collect();
+        let types: HashSet<String> = types.iter().map(|kind| singular(&hyphenated(kind))).collect();
         Self(text.split(separates).filter_map(|word| Word::new(word, &types, synonyms)).collect())
     }
 
@@ -306,7 +242,7 @@ impl Word {
             _ => (Vec::new(), text),
         };
         let whole = hyphenated(word);
-        let parts: Vec<Vec<String>> = if whole.contains('-') && synonyms.same(&singular(&whole)).is_some() {
+        let parts: Vec<Vec<String>> = if whole.contains('-') && synonyms.has(&singular(&whole)) {
             vec![forms(&whole, types, synonyms)]
         } else {
             tokens(word).map(|token| forms(&token, types, synonyms)).collect()
@@ -429,35 +365,14 @@ fn phrase(text: &str) -> String {
     tokens(text).map(|token| singular(&token)).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a text with a hyphen between them: `t-shirt`.
-fn hyphenated(text: &str) -> String {
-    tokens(text).collect::<Vec<_>>().join("-")
-}
-
-/// The words of a text, as they are compared. `Women's` is one word.
-fn tokens(text: &str) -> impl Iterator<Item = String> {
-    let key = search_key(text).replace("'s", "s").replace("’s", "s");
-    let tokens: Vec<String> = key
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|token| !token.is_empty())
-        .map(str::to_owned)
-        .collect();
-    tokens.into_iter()
-}
-
-/// A word in the singular, and its other names. Where it is a type of the catalogue, no other type is the same.
+/// A word in the singular, and its other names.
 fn forms(token: &str, types: &HashSet<String>, synonyms: &Synonyms) -> Vec<String> {
-    let own = singular(token);
-    let is_type = types.contains(&own);
-    let is_same = |other: &&String| **other != own && !(is_type && types.contains(*other));
-    let same = synonyms.same(&own).unwrap_or_default().iter().filter(is_same);
-    let others: Vec<String> = same.chain(synonyms.kinds(&own)).cloned().collect();
-    std::iter::once(own).chain(others).collect()
+    synonyms.forms(singular(token), |word| types.contains(word))
 }
 
 impl AppState {
     pub(crate) fn synonyms(&self) -> &Synonyms {
-        self.part()
+        self.releases().synonyms()
     }
 }
 

@@ -27,6 +27,7 @@ use super::{
     import::{DialectFlags, row_or_rows},
     name_setting,
     progress::Progress,
+    serve::read_synonyms,
 };
 use crate::{
     completion::{
@@ -182,7 +183,7 @@ impl Complete {
         let dialect = self.dialect.clone().into();
         let (articles, (rules, holdout), profiles) = self.sources(all, &serving, &dialect).await?;
         let release = serving.release();
-        let catalogue = Catalogue::build(&articles, release);
+        let catalogue = Catalogue::build_with(&articles, release, read_synonyms(all)?.into());
         let articles = Arc::new(serving.articles(catalogue.index().clone()));
         let rules = Arc::new(Rules::compile(rules, &catalogue, None));
         let Coverage { both, only_catalogue, .. } = catalogue.coverage();

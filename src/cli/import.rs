@@ -301,8 +301,8 @@ async fn record_events(
     let bar = Progress::new(path, rows.progress().1);
     let summary = recorder.record_rows(&mut rows, u64::MAX, now, |read| bar.set(read)).await?;
     bar.finish();
-    let Summary { recorded, known, refused, errors } = summary;
-    for (line, reason) in errors {
+    let Summary { recorded, known, refused, errors, warnings, .. } = summary;
+    for (line, reason) in errors.into_iter().chain(warnings) {
         eprintln!("{}, row {line}: {reason}", path.display());
     }
     let [new, known, bad] = [recorded, known, refused].map(HumanCount);

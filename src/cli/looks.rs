@@ -19,7 +19,7 @@ use clap::Args;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::HumanCount;
 
-use super::{ModelFlags, Settings, progress::Progress};
+use super::{ModelFlags, Settings, progress::Progress, serve::read_synonyms};
 use crate::{
     app,
     completion::{asking::Times, offline::Share, profiles::Profiles},
@@ -106,6 +106,7 @@ impl Looks {
             &config.shop.currency,
             app::following(),
         );
+        let releases = releases.with_synonyms(read_synonyms(all)?);
         let live = releases.serve_alone(&config.models.release).await?;
         let (method, name) = (live.default_method(), live.name());
         eprintln!("{method} of {name} on {}, {workers} threads", live.serving.device());

@@ -10,7 +10,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use atelier_core::util::{clock::Clock, memory::return_memory};
+use atelier_core::{
+    domain::Synonyms,
+    util::{clock::Clock, memory::return_memory},
+};
 use atelier_engine::{
     inference::{Engine, end_runs},
     release::MANIFEST,
@@ -35,7 +38,6 @@ use super::{
 };
 use crate::{
     app::{self, Parts},
-    catalogue::search::Synonyms,
     completion::{profiles::Profiles, tickets::Tickets},
     config::{self, Config, Models, Origins, Overrides},
     experiments::guard,
@@ -111,7 +113,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
         &config.shop.currency,
         app::following(),
     );
-    let releases = releases.require_known(config.models.least_known);
+    let releases = releases.require_known(config.models.least_known).with_synonyms(synonyms);
     let releases =
         Arc::new(if config.engine.remote.is_none() { releases.try_in(trial(&config)) } else { releases });
     releases.remove_left_over();
@@ -156,7 +158,6 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
         clock: Clock::default(),
         notation: config.shop.notation(),
         zone: config.shop.zone(),
-        synonyms,
         not_worn: config.shop.not_worn(),
         public_attributes: config.shop.public_attributes.into(),
         feed_reach: config.feeds.reach(),
@@ -250,7 +251,7 @@ fn log_ready(store: &Store, releases: &Releases) {
     );
 }
 
-fn read_synonyms(settings: &Settings) -> Result<Synonyms> {
+pub(super) fn read_synonyms(settings: &Settings) -> Result<Synonyms> {
     let is_demo = settings.config.database.url.is_none();
     let Some(path) = &settings.config.shop.synonyms else {
         let text = if is_demo { include_str!("../../docs/synonyms.txt") } else { "" };

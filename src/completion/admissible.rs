@@ -244,7 +244,7 @@ fn types(draft: &mut Draft<'_>, known: &Mask, slots: &Slots) -> BTreeMap<usize, 
         }
         let mut mask = Mask::none(served.catalogue.sets().present().length());
         for (index, kind) in types.iter().enumerate() {
-            match served.catalogue.sets().of_type(kind) {
+            match served.catalogue.sets().of_named_type(kind) {
                 Some(articles) if articles.meets(known) => mask.unite(&articles),
                 found => {
                     let detail = missing_type(draft, known, kind, found.as_ref());

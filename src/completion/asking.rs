@@ -211,6 +211,7 @@ fn issue_ticket(
         method: route.method.to_string(),
         arm: route.arm.clone(),
         at: now,
+        customer: route.customer.clone(),
         is_shared: false,
         held_out: question.held_out,
         outfit: completion.outfit.iter().take(question.request.outfit.len()).map(id).collect(),

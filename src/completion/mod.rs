@@ -50,6 +50,7 @@ use crate::{
     releases::{LiveRelease, routing::Route},
 };
 
+pub(crate) use self::prepare::bounded;
 pub use self::{
     compare::{overlap, rank_biased_overlap},
     conversation::Cost,
@@ -416,7 +417,6 @@ fn read_answers(
     answers: &mut impl Iterator<Item = Answer>,
 ) -> Completion {
     let (mut personas, mut steps, mut unmet) = (None, None, Vec::new());
-    let mut warnings = std::mem::take(&mut prepared.warnings);
     let outfit = std::mem::take(&mut prepared.outfit);
     let mut blanks = Vec::with_capacity(prepared.blanks.len());
     for blank in &prepared.blanks {
@@ -425,7 +425,7 @@ fn read_answers(
         steps = steps.or(answer.steps);
         blanks.push(read_answer(served, request, prepared, blank, answer, &mut unmet));
     }
-    warnings.extend(prepare::bounded(unmet));
+    let warnings = prepared.take_warnings(steer::warn_unmet(unmet));
     let (sets, variants, cost) = (Vec::new(), Variants::new(), Cost::default());
     Completion { outfit, blanks, sets, variants, warnings, personas, steps, cost }
 }
@@ -437,7 +437,7 @@ fn read_answer(
     prepared: &Prepared,
     blank: &prepare::Blank,
     answer: Answer,
-    warnings: &mut Vec<Warning>,
+    unmet: &mut Vec<(usize, String)>,
 ) -> Blank {
     let of_admissible = if answer.top.len() == answer.admissible {
         // The engine's sum is rounded.
@@ -459,8 +459,8 @@ fn read_answer(
         Some(steer) => {
             let weight = |suggestion: &Suggestion| suggestion.share * steer.offset(suggestion.index).exp();
             let chosen = diversity::choose(pool, request.k, request.diversity, weight);
-            let (placed, unmet) = steer.place(blank.slot, chosen, &answer.wanted, suggestion);
-            warnings.extend(unmet);
+            let (placed, in_vain) = steer.place(chosen, &answer.wanted, suggestion);
+            unmet.extend(in_vain.into_iter().map(|detail| (blank.slot, detail)));
             placed
         }
     };

@@ -8,9 +8,9 @@ use atelier_engine::{inference::Candidate, packed_article::PackedArticle};
 use super::{
     CompletionError, MovedBy, Request, Served, Suggestion, Variants, Warning, admissible,
     budget::Budget,
-    prepare::{Blank, Draft, Slots, bounded},
+    prepare::{Blank, Draft, Slots},
     reading::Reading,
-    steer::{Asked, Steer},
+    steer::{Asked, Steer, warn_unmet},
 };
 
 /// What passes a request's filters and the shop's rules.
@@ -23,6 +23,7 @@ pub struct Offered<'a> {
     steer: Option<Steer>,
     admissible: Arc<Mask>,
     pub(super) blanks: Vec<Blank>,
+    /// There may be any number: [`bounded`](super::bounded) cuts them.
     pub warnings: Vec<Warning>,
 }
 
@@ -44,7 +45,7 @@ impl<'a> Offered<'a> {
         if !draft.faults.is_empty() {
             return Err(draft.into_error());
         }
-        let warnings = bounded(draft.warnings);
+        let warnings = draft.warnings;
         Ok(Self { served, request, reading, asked, steer, admissible, blanks, warnings })
     }
 
@@ -91,8 +92,9 @@ impl<'a> Offered<'a> {
             own_rank: candidate.own_rank,
             ..Suggestion::new(self.served.catalogue, candidate.article)
         };
-        let (placed, unmet) = steer.place(0, best().take(k).map(read).collect(), &wanted, read);
-        (placed.into_iter().map(|suggestion| (suggestion.index, suggestion.rules)).collect(), bounded(unmet))
+        let (placed, unmet) = steer.place(best().take(k).map(read).collect(), &wanted, read);
+        let unmet = warn_unmet(unmet.into_iter().map(|detail| (0, detail)).collect());
+        (placed.into_iter().map(|suggestion| (suggestion.index, suggestion.rules)).collect(), unmet)
     }
 
     /// Which variant the customer needs of each article that has some.

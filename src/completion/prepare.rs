@@ -66,7 +66,7 @@ fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
 }
 
 /// Cuts the list to the most warnings of an answer.
-pub(super) fn bounded(mut warnings: Vec<Warning>) -> Vec<Warning> {
+pub(crate) fn bounded(mut warnings: Vec<Warning>) -> Vec<Warning> {
     bound(&mut warnings, 0);
     warnings
 }
@@ -157,6 +157,14 @@ impl Prepared {
         if draft.faults.is_empty() { Self::build(draft, &request.outfit) } else { Err(draft.into_error()) }
     }
 
+    /// The warnings of the answer, with these, as many as it may have.
+    pub(super) fn take_warnings(&mut self, more: Vec<Warning>) -> Vec<Warning> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.extend(more);
+        bound(&mut warnings, self.reading.left_out);
+        warnings
+    }
+
     /// The question about the blank at a position of the slots. The caller adds the figures that it wants.
     pub(super) fn question(&self, slots: Vec<u32>, position: usize) -> Question {
         Question::new(Arc::clone(&self.articles), slots, position, Arc::clone(&self.reading.context))
@@ -205,7 +213,6 @@ impl Prepared {
             );
             draft.warn("short-outfit", detail, []);
         }
-        bound(&mut draft.warnings, reading.left_out);
         Ok(Self {
             articles: Arc::clone(served.articles),
             slots: slots.held,

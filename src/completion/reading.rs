@@ -127,7 +127,7 @@ impl Reading {
             catalogue: Arc::downgrade(served.catalogue),
             given: request.given.clone(),
             context: encoding.indices.into(),
-            no_gos: NoGos::new(schema, &features),
+            no_gos: NoGos::new(schema, &features, served.catalogue.sets()),
             owned: owned(served, schema, &features, bought),
             needs: served.catalogue.sets().supply().needs(&features),
             features,

@@ -12,7 +12,7 @@ use std::{
 use atelier_core::{
     domain::{
         Article, FeatureValue, Features, Mask, Method, RuleDigest, RuleName, Schema, Timestamp, fold,
-        fold_for,
+        fold_for, no_go_key,
     },
     named,
     util::{
@@ -486,17 +486,22 @@ struct Selector {
     conditions: Conditions,
     ids: HashSet<String>,
     words: Vec<(String, Vec<String>)>,
+    /// By attribute of `words`: the synonyms of its words.
+    synonyms: Vec<Vec<String>>,
 }
 
 impl Selector {
-    fn new(conditions: Conditions) -> Self {
+    fn new(conditions: Conditions, catalogue: &Catalogue) -> Self {
         let types = (!conditions.types.is_empty()).then_some(("type", &conditions.types));
-        let words = conditions.attributes.iter().map(|(name, values)| (&**name, values)).chain(types);
+        let words = || conditions.attributes.iter().map(|(name, values)| (&**name, values)).chain(types);
+        let others = |(name, values): (&str, &Vec<String>)| {
+            values.iter().flat_map(|value| catalogue.sets().forms(name, value).split_off(1)).collect()
+        };
         let fold = |(name, values): (&str, &Vec<String>)| {
             (name.to_owned(), values.iter().map(|value| fold_for(name, value)).collect())
         };
         let ids = conditions.ids.iter().cloned().collect();
-        Self { words: words.map(fold).collect(), ids, conditions }
+        Self { words: words().map(fold).collect(), synonyms: words().map(others).collect(), ids, conditions }
     }
 
     fn admits(
@@ -516,7 +521,11 @@ impl Selector {
             && numbers
                 .iter()
                 .all(|(name, range)| number(article, name).is_some_and(|found| range.contains(found)))
-            && self.words.iter().all(|(name, words)| says(article, name, words))
+            && self.words.iter().zip(&self.synonyms).all(|((name, words), synonyms)| {
+                says(article, name, words)
+                    || (!synonyms.is_empty()
+                        && article.folded_words(name).iter().any(|word| synonyms.contains(&no_go_key(word))))
+            })
     }
 }
 
@@ -643,7 +652,7 @@ impl Rules {
             Some(positions) => positions.iter().all(stays),
             None => changed(before, next).iter().all(stays),
         };
-        if length(before) == length(next) && stay() {
+        if length(before) == length(next) && before.sets().has_synonyms_of(next.sets()) && stay() {
             return Arc::clone(self);
         }
         Arc::new(Self::follow(Arc::clone(&self.list), next, Some((self, before))))
@@ -658,7 +667,9 @@ impl Rules {
             return Self::default();
         }
         let length = catalogue.sets().present().length();
-        let before = before.filter(|(_, before)| before.sets().present().length() == length);
+        let before = before.filter(|(_, before)| {
+            before.sets().present().length() == length && before.sets().has_synonyms_of(catalogue.sets())
+        });
         let changed: Vec<u32> = before.map_or(Vec::new(), |(_, before)| changed(before, catalogue));
         let (mut sets, mut fresh) = (HashMap::new(), Vec::new());
         let rules = list.iter().map(|(_, rule)| rule);
@@ -671,7 +682,7 @@ impl Rules {
             let kept = before.and_then(|(rules, _)| rules.sets.get(&key));
             let (selector, mut mask) = kept.cloned().unwrap_or_else(|| {
                 fresh.push(key.clone());
-                (Arc::new(Selector::new(conditions.clone())), Arc::new(Mask::none(length)))
+                (Arc::new(Selector::new(conditions.clone(), catalogue)), Arc::new(Mask::none(length)))
             });
             if kept.is_some() {
                 for &position in &changed {

@@ -99,7 +99,7 @@ pub async fn score(
         .min_by(|a, b| against_type(a).total_cmp(&against_type(b)))
         .map(|article| article.slot)
         .expect("there is an article; this is a bug");
-    let warnings = std::mem::take(&mut prepared.warnings);
+    let warnings = prepared.take_warnings(Vec::new());
     Ok(OutfitScore {
         mean_log_probability: sum / count,
         articles,

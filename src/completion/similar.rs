@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use atelier_core::domain::Article;
+use atelier_core::domain::{Article, CustomerId};
 use atelier_engine::packed_article::PackedArticle;
 use rayon::prelude::*;
 use tokio::task;
@@ -14,6 +14,7 @@ use tokio::task;
 use super::{
     Filters, MovedBy, Offered, Request, Variants, Warning,
     asking::{Times, resolve},
+    bounded,
     tickets::{Suggested, SuggestedFor, Tickets},
 };
 use crate::{
@@ -38,8 +39,8 @@ pub struct Similar {
     pub articles: Vec<(Arc<PackedArticle>, Vec<MovedBy>)>,
     pub variants: Variants,
     pub warnings: Vec<Warning>,
-    /// Whether it is for everybody.
-    is_shared: bool,
+    /// None if it is for everybody.
+    customer: Option<CustomerId>,
     held_out: bool,
 }
 
@@ -56,7 +57,8 @@ impl Similar {
             method: METHOD.to_owned(),
             arm: None,
             at: times.now,
-            is_shared: self.is_shared,
+            customer: self.customer.clone(),
+            is_shared: self.customer.is_none(),
             held_out: self.held_out,
             outfit: vec![None],
             blanks: vec![blank],
@@ -83,6 +85,7 @@ pub async fn find(
     };
     let resolved = resolve(route, profiles, request, times.begun).await?;
     // Looking at thousands of articles takes milliseconds of all cores.
+    let customer = route.customer.clone();
     let ranking = task::spawn_blocking(move || {
         let offered = Offered::new(live.served(), &resolved.request)?;
         let ranked = similar(&live, &packed.unpack());
@@ -92,9 +95,9 @@ pub async fn find(
             .filter_map(|(position, rules)| Some((Arc::clone(live.catalogue.article(position)?), rules)))
             .collect();
         let variants = offered.choose_variants(articles.iter().map(|(article, _)| article));
-        let warnings = offered.warnings.into_iter().chain(unmet).chain(resolved.stale).collect();
-        let (is_shared, held_out) = (resolved.request.stored.is_none(), resolved.held_out);
-        Ok(Similar { articles, variants, warnings, is_shared, held_out })
+        let warnings = bounded(offered.warnings.into_iter().chain(unmet).chain(resolved.stale).collect());
+        let customer = customer.filter(|_| resolved.request.stored.is_some());
+        Ok(Similar { articles, variants, warnings, customer, held_out: resolved.held_out })
     });
     ranking.await.expect("comparing articles does not panic; this is a bug")
 }

@@ -169,15 +169,14 @@ impl Steer {
         self.plan.offsets.of(article).into()
     }
 
-    /// The suggestions for a blank in their places, and warnings of what rules wanted in vain. `wanted` are in the order of
+    /// The suggestions for a blank in their places, and what rules wanted in vain. `wanted` are in the order of
     /// [`Plan::wanted`].
     pub(super) fn place(
         &self,
-        slot: usize,
         found: Vec<Suggestion>,
         wanted: &[Vec<Candidate>],
         read: impl Fn(Candidate) -> Suggestion,
-    ) -> (Vec<Suggestion>, Vec<Warning>) {
+    ) -> (Vec<Suggestion>, Vec<String>) {
         let plan = &*self.plan;
         let positions = |set: &Vec<Candidate>| set.iter().map(|candidate| candidate.article).collect();
         let in_sets: Vec<Vec<u32>> = wanted.iter().map(positions).collect();
@@ -209,7 +208,7 @@ impl Steer {
         let warn = |cause: Cause, reason: &str| {
             let Compiled { name, rule, .. } = plan.rules.get(plan.number(cause));
             let effect = rule.effect;
-            Warning::new("rule-not-met", format!("slot {slot}: {effect} {name:?} is not met: {reason}"))
+            format!("{effect} {name:?} is not met: {reason}")
         };
         let pins = unmet_pins
             .into_iter()
@@ -220,6 +219,22 @@ impl Steer {
         });
         (places, pins.chain(quotas).collect())
     }
+}
+
+/// Warns of what rules wanted in vain, once of each, whatever the slots.
+pub(super) fn warn_unmet(unmet: Vec<(usize, String)>) -> Vec<Warning> {
+    let mut slots: Vec<(String, Vec<String>)> = Vec::new();
+    for (slot, detail) in unmet {
+        match slots.iter_mut().find(|(other, _)| *other == detail) {
+            Some((_, slots)) => slots.push(slot.to_string()),
+            None => slots.push((detail, vec![slot.to_string()])),
+        }
+    }
+    let warning = |(detail, slots): (String, Vec<String>)| {
+        let name = if slots.len() > 1 { "slots" } else { "slot" };
+        Warning::new("rule-not-met", format!("{name} {}: {detail}", slots.join(", ")))
+    };
+    slots.into_iter().map(warning).collect()
 }
 
 /// What the rules that concern a request want of the suggestions for each of its blanks.

@@ -140,7 +140,7 @@ pub async fn acceptance(
     Ok(Acceptance { rows, total })
 }
 
-fn describe(by: CountedBy, value: String) -> String {
+pub(super) fn describe(by: CountedBy, value: String) -> String {
     match (by, value.as_str()) {
         (CountedBy::Day, _) => value.parse().map_or(value, calendar::date),
         (CountedBy::Arm, "") => "no experiment".into(),
@@ -148,6 +148,8 @@ fn describe(by: CountedBy, value: String) -> String {
         (CountedBy::IsNew, "0") => "known".into(),
         (CountedBy::IsNew, "1") => "new".into(),
         (CountedBy::IsNew, _) => "not recorded".into(),
+        (CountedBy::Source, "pages") => "pages without a customer".into(),
+        (CountedBy::Source, _) => "the shop".into(),
         _ => value,
     }
 }

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     completion::{
+        Warning,
         profiles::Profiles,
         tickets::{Key, Ticket, TicketError, Tickets},
     },
@@ -57,6 +58,13 @@ pub struct Recorder<'a> {
     pub serving: Option<(&'a Releases, &'a Profiles)>,
 }
 
+/// The result of recording an event, and why it belongs to no suggestion although it names a ticket.
+#[derive(Debug)]
+pub struct Receipt {
+    pub event: EventRecorded,
+    pub warning: Option<Warning>,
+}
+
 /// The result of recording a stream of events.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = EventsImported)]
@@ -71,6 +79,12 @@ pub struct Summary {
     #[serde(serialize_with = "write_lines")]
     #[schema(value_type = Vec<Finding>)]
     pub errors: Vec<(u64, String)>,
+    /// Recorded events that belong to no suggestion although they name a ticket: it is for another customer.
+    pub unattributed: u64,
+    /// The first of their lines.
+    #[serde(serialize_with = "write_lines")]
+    #[schema(value_type = Vec<Finding>)]
+    pub warnings: Vec<(u64, String)>,
 }
 
 fn write_lines<S: Serializer>(errors: &[(u64, String)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -86,15 +100,19 @@ impl Recorder<'_> {
         self,
         reports: Vec<EventRow>,
         now: Timestamp,
-    ) -> Result<Vec<Result<EventRecorded, ReportError>>, StoreError> {
+    ) -> Result<Vec<Result<Receipt, ReportError>>, StoreError> {
         let live = self.serving.and_then(|(releases, _)| releases.current());
         let (articles, types) = self.name_articles(live.as_deref(), &reports).await?;
-        let (mut events, mut refused) =
-            (Vec::with_capacity(reports.len()), Vec::with_capacity(reports.len()));
+        let (mut events, mut refused, mut warnings) = (
+            Vec::with_capacity(reports.len()),
+            Vec::with_capacity(reports.len()),
+            Vec::with_capacity(reports.len()),
+        );
         for (report, article) in reports.into_iter().zip(articles) {
             match self.check(report, article, &types, live.as_deref(), now).await {
-                Ok(event) => {
+                Ok((event, warning)) => {
                     events.push(event);
+                    warnings.push(warning);
                     refused.push(None);
                 }
                 // The other events would fail, too.
@@ -103,7 +121,10 @@ impl Recorder<'_> {
             }
         }
         let recorded = self.store.events().record(&events, self.terms.window).await?;
-        let recorded = events.iter().zip(recorded).map(|(event, result)| Ok(self.finish(event, result?)));
+        let recorded =
+            events.iter().zip(recorded).zip(warnings).map(|((event, result), warning)| {
+                Ok(Receipt { event: self.finish(event, result?), warning })
+            });
         let results = insert_refused(refused, recorded);
         if let Some((releases, _)) = self.serving {
             let refused = results.iter().filter(|result| result.is_err()).count();
@@ -147,8 +168,7 @@ impl Recorder<'_> {
             }
             for (line, result) in lines.into_iter().zip(self.record(reports, now).await?) {
                 match result {
-                    Ok(EventRecorded { recorded: Recorded::Now, .. }) => summary.recorded += 1,
-                    Ok(_) => summary.known += 1,
+                    Ok(receipt) => summary.add(line, receipt),
                     Err(ReportError::Fault(fault)) => {
                         summary.refuse(line, format!("field \"{}\": {}", fault.field, fault.detail));
                     }
@@ -189,7 +209,7 @@ impl Recorder<'_> {
         types: &HashMap<ArticleId, String>,
         live: Option<&LiveRelease>,
         now: Timestamp,
-    ) -> Result<Event, ReportError> {
+    ) -> Result<(Event, Option<Warning>), ReportError> {
         let EventRow { id, kind, customer, visitor, consent, order, value, time, is_date, ticket, .. } =
             report;
         let kind = FeedbackKind::from_shop_word(&kind)
@@ -206,15 +226,16 @@ impl Recorder<'_> {
         let value = checked.map_err(ReportError::Fault)?;
         let mut event =
             Event { id, kind, customer, visitor: None, article, order, value, at, suggestion: None };
+        let mut warning = None;
         if let Some(ticket) = ticket {
-            event.suggestion = self.open(&ticket, &event, visitor.as_deref(), live).await?;
+            (event.suggestion, warning) = self.open(&ticket, &event, visitor.as_deref(), live).await?;
             if let Some((_, article)) = &mut event.suggestion {
                 article.kind = article.kind.take().or_else(|| types.get(&event.article).cloned());
             }
         }
         // What a caller does not let the shop keep is forgotten here.
         event.visitor = visitor.filter(|_| consent && event.customer.is_none());
-        Ok(event)
+        Ok((event, warning))
     }
 
     fn check_time(self, time: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Fault> {
@@ -231,22 +252,31 @@ impl Recorder<'_> {
     }
 
     /// The suggestion that a ticket names. An expired one says nothing, nor does one that does not remember all of its
-    /// suggestions and not this one.
+    /// suggestions and not this one. One for another customer says nothing either, and there is a warning.
     async fn open(
         self,
         id: &str,
         event: &Event,
         visitor: Option<&str>,
         live: Option<&LiveRelease>,
-    ) -> Result<Option<(FeedbackEvent, SuggestedArticle)>, ReportError> {
+    ) -> Result<(Option<(FeedbackEvent, SuggestedArticle)>, Option<Warning>), ReportError> {
         let (ticket, key) = match self.tickets.open(id, event.at).await {
             Ok(opened) => opened,
-            Err(TicketError::Expired { .. }) => return Ok(None),
+            Err(TicketError::Expired { .. }) => return Ok((None, None)),
             Err(error) => return Err(error.into()),
         };
+        if let Some(customer) =
+            event.customer.as_ref().filter(|customer| ticket.is_for_another(&key, customer))
+        {
+            let detail = format!(
+                "the ticket is for another customer than {customer}, so this event does not count for its suggestion; \
+                 send the completion_id of theirs, or no ticket"
+            );
+            return Ok((None, Some(Warning::new("ticket-of-another-customer", detail))));
+        }
         let Some((slot, rank)) = find(&ticket, &key, &event.article) else {
             if ticket.blanks.iter().any(|blank| blank.first.len() < blank.count) {
-                return Ok(None);
+                return Ok((None, None));
             }
             let detail = format!("{} was not suggested with this ticket; leave it out", event.article);
             return Err(ReportError::Fault(Fault::new("ticket", detail)));
@@ -264,7 +294,7 @@ impl Recorder<'_> {
             from_page: false,
         };
         let (_, feedback, article) = with_ticket(report, ticket, &key, number(rank), live, event.at);
-        Ok(Some((feedback, article)))
+        Ok((Some((feedback, article)), None))
     }
 
     /// Counts an event, and brings the customer's profile in memory up to date.
@@ -300,6 +330,16 @@ pub enum RowsError {
 }
 
 impl Summary {
+    fn add(&mut self, line: u64, Receipt { event, warning }: Receipt) {
+        *(if event.recorded == Recorded::Now { &mut self.recorded } else { &mut self.known }) += 1;
+        if let Some(warning) = warning {
+            self.unattributed += 1;
+            if self.warnings.len() < LISTED {
+                self.warnings.push((line, warning.detail));
+            }
+        }
+    }
+
     fn refuse(&mut self, line: u64, reason: String) {
         self.refused += 1;
         if self.errors.len() < LISTED {

@@ -13,7 +13,7 @@ use atelier_files::AcceptedOutfit;
 use futures_util::{Stream, stream};
 
 use super::{
-    FeedbackKind,
+    FeedbackKind, Source,
     exposure::Exposure,
     sql::{
         acceptance::{SuggestedArticle, day_of},
@@ -21,7 +21,7 @@ use super::{
     },
 };
 use crate::{
-    completion::tickets::{Blank, CountedRules, Key, Ticket, TicketError, Tickets, of_caller, read_recorded},
+    completion::tickets::{Blank, Key, Ticket, TicketError, Tickets, of_caller, read_recorded},
     people::PersonId,
     platform::{
         db::{Conflict, Store, StoreError},
@@ -53,6 +53,23 @@ pub struct Report {
     pub visitor: Option<String>,
     /// Whether a page says so. Its ids are others than those of the shop's programs.
     pub from_page: bool,
+}
+
+impl Report {
+    fn is_anonymous_page(&self) -> bool {
+        self.from_page && self.customer.is_none()
+    }
+
+    /// Who shares the completion.
+    fn caller(&self) -> String {
+        let visitor = self.visitor.as_deref();
+        match &self.customer {
+            Some(customer) => customer.to_string(),
+            // A visitor's id has no line break.
+            None if self.from_page => format!("page\n{}", visitor.unwrap_or_default()),
+            None => visitor.unwrap_or(&self.id).to_owned(),
+        }
+    }
 }
 
 /// Why an event was not recorded.
@@ -133,6 +150,13 @@ async fn confirm(
         report.article = live.article_id(&report.article);
     }
     let (ticket, key) = tickets.open(&report.completion_id, now).await?;
+    if let Some(customer) = report.customer.as_ref().filter(|customer| ticket.is_for_another(&key, customer))
+    {
+        let detail = format!(
+            "this completion is for another customer than {customer}; send the completion_id of theirs"
+        );
+        return Err(ReportError::Fault(Fault::new("customer", detail)));
+    }
     let (rank, is_remembered) = find_rank(&ticket, &key, &report).map_err(ReportError::Fault)?;
     if !is_remembered && store.articles().get(&report.article).await?.is_none() {
         let detail = format!("there is no article {}", report.article);
@@ -141,7 +165,9 @@ async fn confirm(
     Ok(with_ticket(report, ticket, &key, rank, releases.current().as_deref(), now))
 }
 
-/// A report with what its ticket says. Its customer or visitor tells apart those who share a completion; without either, its id does.
+/// A report with what its ticket says. Its customer or visitor tells apart those who share a completion; without either, its id
+/// does. What a page says without a customer is about a suggestion of its own: it changes nothing that the shop reports, and pages
+/// without a visitor are one.
 pub(super) fn with_ticket(
     report: Report,
     ticket: Ticket,
@@ -150,17 +176,18 @@ pub(super) fn with_ticket(
     live: Option<&LiveRelease>,
     at: Timestamp,
 ) -> Confirmed {
-    let article = SuggestedArticle {
-        rules: ticket.rules_of(report.slot),
-        ..describe(live, &ticket.release, &report.article)
+    let described = describe(live, &ticket.release, &report.article);
+    let article = if report.is_anonymous_page() {
+        SuggestedArticle { source: Source::Pages, ..described }
+    } else {
+        SuggestedArticle { rules: ticket.rules_of(report.slot), ..described }
     };
-    let id = if report.from_page { format!("page\n{}", report.id) } else { report.id };
-    let completion_id = if ticket.is_shared {
-        let customer = report.customer.as_ref().map(CustomerId::as_str);
-        of_caller(&report.completion_id, key, customer.or(report.visitor.as_deref()).unwrap_or(&id))
+    let completion_id = if ticket.is_shared || report.is_anonymous_page() {
+        of_caller(&report.completion_id, key, &report.caller())
     } else {
         report.completion_id
     };
+    let id = if report.from_page { format!("page\n{}", report.id) } else { report.id };
     let event = FeedbackEvent {
         kind: report.kind,
         completion_id,
@@ -194,7 +221,7 @@ pub(crate) fn describe(live: Option<&LiveRelease>, release: &str, article: &Arti
     SuggestedArticle {
         kind: found.map(|article| article.kind().to_owned()),
         is_new: live.find(release).map(|one| !is_known(one)),
-        rules: CountedRules::default(),
+        ..SuggestedArticle::default()
     }
 }
 
@@ -461,6 +488,7 @@ mod tests {
             method: "gsu".into(),
             arm: None,
             at: Timestamp::from_millis(0),
+            customer: None,
             is_shared: false,
             held_out: false,
             outfit: Some(vec![id("a"), None, id("b"), None]),

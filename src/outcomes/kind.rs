@@ -1,7 +1,7 @@
 //! What became of a suggestion.
 
 use atelier_core::named;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// What became of a suggestion.
@@ -28,6 +28,20 @@ named!(
     Returned = "returned",
     Kept = "kept",
 );
+
+/// Who reported what became of a suggestion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = FeedbackSource)]
+pub enum Source {
+    /// The shop's programs and people, or a page about a customer whom the shop signed.
+    #[default]
+    Shop,
+    /// Pages that name no customer: anyone can make up what they say.
+    Pages,
+}
+
+named!(Source, "a source is shop or pages", Shop = "shop", Pages = "pages");
 
 impl FeedbackKind {
     /// In the order in which people read of the shop's events.

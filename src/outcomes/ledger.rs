@@ -12,7 +12,7 @@ use atelier_core::domain::{ArticleId, CustomerId, RuleDigest, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::{
-    FeedbackKind,
+    FeedbackKind, Source,
     sql::{
         acceptance::{SuggestedArticle, day_of},
         arms::ArmCounts,
@@ -96,6 +96,7 @@ pub(super) enum CountsRow {
         article_type: String,
         is_new: i64,
         slot: u32,
+        source: Source,
     },
 }
 
@@ -183,6 +184,7 @@ impl Suggestion {
                 article_type: article.kind.clone().unwrap_or_default(),
                 is_new: article.is_new.map_or(-1, i64::from),
                 slot: event.slot,
+                source: article.source,
             },
             shown: FeedbackEvent { kind: FeedbackKind::Shown, ..event.clone() },
             rules: article.rules.clone(),

@@ -11,7 +11,7 @@ pub(crate) mod page;
 mod sql;
 
 pub use self::{
-    kind::FeedbackKind,
+    kind::{FeedbackKind, Source},
     sql::{
         acceptance::{CountedBy, CountedOnly, Outcomes, RuleOutcomes, Sales, SuggestedArticle, day_of},
         arms::ArmCounts,

@@ -2,7 +2,10 @@
 
 use std::{pin::pin, sync::Arc};
 
-use atelier_core::{domain::Article, util::memory::return_memory};
+use atelier_core::{
+    domain::{Article, Synonyms},
+    util::memory::return_memory,
+};
 use atelier_engine::{
     catalogue::{Catalogue, CatalogueBuilder},
     inference::{Articles, Serving},
@@ -26,15 +29,15 @@ const LEAST_READ_BY_NAME: usize = 1000;
 /// The number of parts of articles that are prepared together.
 const PARTS: usize = 8;
 
-/// Reads all articles. `currency` is the shop's.
+/// Reads all articles. `currency` and `synonyms` are the shop's.
 pub(super) async fn read(
     store: &Store,
-    currency: Arc<str>,
+    (currency, synonyms): (Arc<str>, Arc<Synonyms>),
     serving: &Arc<Serving>,
 ) -> Result<Both, StoreError> {
     let mut pages = pin!(store.articles().all_unparsed().try_chunks(PARTS));
     let release = Arc::clone(serving.release());
-    let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release, Some(currency)));
+    let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release, Some(currency), synonyms));
     let (builder, first) = tokio::join!(builder, pages.try_next());
     let mut builder = builder.expect("preparing articles does not panic; this is a bug");
     let mut next = first.map_err(|error| error.1)?;

@@ -28,7 +28,7 @@ use std::{
 };
 
 use atelier_core::domain::{
-    ArticleId, ArticlePatch, CustomerId, ExperimentName, Method, Schema, Timestamp, list_methods,
+    ArticleId, ArticlePatch, CustomerId, ExperimentName, Method, Schema, Synonyms, Timestamp, list_methods,
 };
 use atelier_engine::{
     catalogue::{Catalogue, Coverage},
@@ -247,6 +247,7 @@ pub struct Releases {
     store: Store,
     /// The shop's, of limits of prices.
     currency: Arc<str>,
+    synonyms: Arc<Synonyms>,
     folder: Arc<ReleaseFolder>,
     following: Following,
     /// The least share of the catalogue's articles that a release has, unless it is forced.
@@ -309,6 +310,7 @@ impl Releases {
             engine,
             store,
             currency: currency.into(),
+            synonyms: Arc::default(),
             folder: Arc::new(ReleaseFolder::new(models, None)),
             following,
             least_known: 0.5,
@@ -326,6 +328,15 @@ impl Releases {
     pub fn try_in(self, trial: Trial) -> Self {
         let models = self.folder.path().to_owned();
         Self { folder: Arc::new(ReleaseFolder::new(models, Some(trial))), ..self }
+    }
+
+    /// Takes these words of the shop as the same.
+    pub fn with_synonyms(self, synonyms: Synonyms) -> Self {
+        Self { synonyms: synonyms.into(), ..self }
+    }
+
+    pub fn synonyms(&self) -> &Synonyms {
+        &self.synonyms
     }
 
     pub fn current(&self) -> Option<Arc<LiveRelease>> {
@@ -756,7 +767,8 @@ impl Releases {
 
     async fn read_catalogue(&self, serving: &Arc<Serving>) -> Result<catalogue::Both, StoreError> {
         self.store.check_memory(row_bytes(serving)).await?;
-        catalogue::read(&self.store, Arc::clone(&self.currency), serving).await
+        let of_shop = (Arc::clone(&self.currency), Arc::clone(&self.synonyms));
+        catalogue::read(&self.store, of_shop, serving).await
     }
 
     async fn routing(&self) -> Result<Routing, StoreError> {

@@ -227,7 +227,7 @@ async fn unsuitable(
     let Some(customer) = state.store.customers().get(customer).await? else { return Ok(Vec::new()) };
     let (catalogue, features) = (&live.catalogue, &customer.features);
     let length = catalogue.sets().present().length();
-    let no_gos = NoGos::new(live.serving.release().schema(), features);
+    let no_gos = NoGos::new(live.serving.release().schema(), features, live.catalogue.sets());
     let needs = catalogue.sets().supply().needs(features);
     let no_gos = catalogue.sets().ruled_out(&no_gos).articles;
     let unfit = catalogue.sets().supply().unfit(&needs, length).articles;

@@ -254,7 +254,7 @@ fn no_gos_of(live: &LiveRelease, view: &View, profile: &Features, ids: &[Article
         for word in value.words() {
             let alone: Features =
                 [(name.to_owned(), FeatureValue::Many(vec![word.clone()]))].into_iter().collect();
-            let ruled_out = sets.ruled_out(&NoGos::new(schema, &alone)).articles;
+            let ruled_out = sets.ruled_out(&NoGos::new(schema, &alone, sets)).articles;
             let is_hidden = |id: &ArticleId| {
                 live.catalogue.position_of(id.as_str()).is_some_and(|at| ruled_out.contains(at))
             };

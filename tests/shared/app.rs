@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use atelier::{
     app::Parts,
     catalogue::search::Synonyms,
@@ -32,11 +32,13 @@ pub async fn parts(
     models: PathBuf,
     draw_key: fn() -> [u8; 32],
 ) -> Result<Parts> {
+    let releases = Releases::new(engine, store.clone(), models, "EUR", atelier::app::following());
+    let synonyms = Synonyms::parse(include_str!("../../docs/synonyms.txt")).map_err(Error::msg)?;
     let (shop, tickets) = (config::Shop::default(), config::Tickets::default().terms());
     Ok(Parts {
         store: store.clone(),
         profiles: Profiles::new(store.clone(), config::Profiles::default().keep()),
-        releases: Arc::new(Releases::new(engine, store.clone(), models, "EUR", atelier::app::following())),
+        releases: Arc::new(releases.with_synonyms(synonyms)),
         limits: config::Limits::default(),
         tickets: Tickets::start(store, tickets, draw_key, SystemTime::now().into()).await?,
         events: config::Events::default().terms(),
@@ -48,7 +50,6 @@ pub async fn parts(
         public_attributes: shop.public_attributes.into(),
         traces: Traces::default(),
         clock: Clock::default(),
-        synonyms: Synonyms::default(),
         not_worn: NotWorn::default(),
         feed_reach: Reach::Private,
         process: String::new(),

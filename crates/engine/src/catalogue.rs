@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-use atelier_core::domain::{Article, ArticleId};
+use atelier_core::domain::{Article, ArticleId, Synonyms};
 use rayon::prelude::*;
 
 pub(crate) use self::panels::UNUSED_SHARE;
@@ -106,8 +106,8 @@ pub struct CatalogueBuilder {
 
 impl CatalogueBuilder {
     /// `currency` is the shop's: limits of prices are in it. Without one, all prices count as of one currency.
-    pub fn new(release: &Release, currency: Option<Arc<str>>) -> Self {
-        let sets = Sets::new(release.schema(), currency);
+    pub fn new(release: &Release, currency: Option<Arc<str>>, synonyms: Arc<Synonyms>) -> Self {
+        let sets = Sets::new(release.schema(), currency, synonyms);
         let prepare = |index| Some(Prepared::of_release(index, release, &sets));
         let known: Vec<_> = (0..release.vocabulary().len()).into_par_iter().map(prepare).collect();
         release.set_averages(known.iter().flatten().map(|known| &*known.entry.composition.values));
@@ -205,9 +205,13 @@ fn sort_into_groups(articles: Vec<(Prepared, bool)>) -> Vec<(Prepared, bool)> {
 }
 
 impl Catalogue {
-    /// `articles` are the shop's.
+    /// `articles` are the shop's, without synonyms.
     pub fn build(articles: &[Article], release: &Release) -> Self {
-        let mut builder = CatalogueBuilder::new(release, None);
+        Self::build_with(articles, release, Arc::default())
+    }
+
+    pub fn build_with(articles: &[Article], release: &Release, synonyms: Arc<Synonyms>) -> Self {
+        let mut builder = CatalogueBuilder::new(release, None, synonyms);
         let Ok(()) = builder.add(articles.par_iter().map(Ok::<_, Infallible>), release);
         builder.build(release)
     }
@@ -251,6 +255,15 @@ impl Catalogue {
             }
         }
         Some((next, touched))
+    }
+
+    /// About how many bytes an article of the shop has as JSON, by a sample.
+    pub fn estimate_bytes(&self) -> usize {
+        const SAMPLE: usize = 256;
+        let present = self.sets.present();
+        let sample = present.iter().step_by((present.count() / SAMPLE).max(1));
+        let bytes: Vec<usize> = sample.filter_map(|at| Some(self.article(at)?.json().get().len())).collect();
+        bytes.iter().sum::<usize>() / bytes.len().max(1)
     }
 
     /// None if the shop does not have it.
@@ -410,7 +423,7 @@ mod tests {
         assert_eq!(ids(&sets.priced(None, Some(50.5))), ["d", "b"]);
         let avoids = FeatureValue::Many(vec![" Wool / Plastic".into(), "felt".into()]);
         let features: Features = [("avoids".to_owned(), avoids)].into_iter().collect();
-        let ruled_out = sets.ruled_out(&NoGos::new(release.schema(), &features));
+        let ruled_out = sets.ruled_out(&NoGos::new(release.schema(), &features, sets));
         assert_eq!(ids(&ruled_out.articles), ["a", "new"]);
         assert_eq!(ruled_out.unmatched, [("material".to_owned(), "plastic".to_owned())]);
         assert_eq!(catalogue.coverage(), Coverage { both: 4, only_catalogue: 1, only_release: 1 });
@@ -563,7 +576,8 @@ mod tests {
         let catalogue = Catalogue::build(&articles, &release);
         let excluded = |name: &str, word: &str| {
             let features = [(name.to_owned(), FeatureValue::Text(word.into()))].into_iter().collect();
-            let found = catalogue.sets.ruled_out(&NoGos::new(release.schema(), &features)).articles;
+            let found =
+                catalogue.sets.ruled_out(&NoGos::new(release.schema(), &features, &catalogue.sets)).articles;
             sorted_ids(&catalogue, &found)
         };
         assert_eq!(excluded("avoids", "wool"), ["a"]);

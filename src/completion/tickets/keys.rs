@@ -13,10 +13,11 @@ use crate::config::TicketTerms;
 
 /// Bytes of the signature in a ticket: too many to guess.
 pub(super) const SIGNATURE: usize = 16;
-/// What the key of the marks is derived from, and what marks of callers begin with. A ticket begins with its version, which
-/// is neither.
+/// What the key of the marks is derived from, and what marks of callers and of customers begin with. A ticket begins with its
+/// version, which is none of them.
 const MARKS: [u8; 1] = [0];
 const CALLER: u8 = 1;
+const CUSTOMER: u8 = 2;
 
 /// A key that signs tickets, and makes the marks in them.
 #[derive(Clone)]
@@ -51,6 +52,11 @@ impl Key {
     pub fn mark(&self, article: &str) -> Mark {
         let hash = self.marks.hash(article.as_bytes()).to_le_bytes();
         *hash.first_chunk().expect("a mark is shorter; this is a bug")
+    }
+
+    /// A customer in the ticket of this number: another ticket has another mark of the same customer.
+    pub(super) fn mark_customer(&self, number: [u8; 8], customer: &str) -> Mark {
+        truncated(&self.mac, &[&[CUSTOMER], &number[..], customer.as_bytes()].concat())
     }
 
     /// A caller in recorded events about a shared ticket: enough to tell millions apart.

@@ -193,10 +193,10 @@ pub(crate) async fn remove_keys(copy: &mut AnyConnection) -> Result<(), StoreErr
     delete_setting(copy, SETTING).await
 }
 
-/// Between a completion id that many callers share and one of them, in recorded events. No id has it.
+/// Between a completion id and one of its callers, in recorded events. No id has it.
 const OF: char = '.';
 
-/// The completion id under which a caller's events about a shared answer are recorded. Only the key, which does not last, tells
+/// The completion id under which events of one of its callers are recorded. Only the key, which does not last, tells
 /// who the caller is, and that the same one is in another id.
 pub fn of_caller(id: &str, key: &Key, caller: &str) -> String {
     format!("{id}{OF}{}", hex::encode(key.mark_caller(id, caller)))

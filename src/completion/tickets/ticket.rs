@@ -1,7 +1,7 @@
 //! A ticket's contents. It spells out methods and the outfit's own articles. Suggested articles are marks: the
 //! first bytes of a keyed hash of their ids. So it needs no release to be read, and stays small.
 
-use atelier_core::domain::{ArticleId, RuleDigest, Timestamp};
+use atelier_core::domain::{ArticleId, CustomerId, RuleDigest, Timestamp};
 
 use super::{
     Key,
@@ -9,8 +9,8 @@ use super::{
 };
 
 /// The first byte of a ticket, and of one whose answer many callers share. A new format has others.
-const VERSION: u8 = 6;
-const SHARED: u8 = 7;
+const VERSION: u8 = 8;
+const SHARED: u8 = 9;
 /// How many suggestions a ticket remembers, divided evenly among its blanks: twenty each of seven, and all of one blank's
 /// first 140.
 pub const REMEMBERED: usize = 140;
@@ -29,6 +29,8 @@ pub struct Suggested {
     /// The arm of the experiment that chose the method, if one did.
     pub arm: Option<String>,
     pub at: Timestamp,
+    /// Whom it is for, if it is for a customer.
+    pub customer: Option<CustomerId>,
     /// Whether many callers get the same answer, so that each one's feedback counts.
     pub is_shared: bool,
     /// Whether the shop's rules did not apply because the customer is in the holdout.
@@ -57,11 +59,21 @@ pub struct Ticket {
     pub method: String,
     pub arm: Option<String>,
     pub at: Timestamp,
+    /// Whom it is for, if it is for a customer.
+    pub customer: Option<CustomerMark>,
     pub is_shared: bool,
     pub held_out: bool,
     /// The outfit, where None is a blank. None if its ids were too long for a ticket.
     pub outfit: Option<Vec<Option<ArticleId>>>,
     pub blanks: Vec<Blank>,
+}
+
+/// A customer in a ticket. Only its key tells who it is, or that two tickets are for the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CustomerMark {
+    /// The ticket's own number.
+    number: [u8; 8],
+    mark: Mark,
 }
 
 /// The record of a blank's suggestions.
@@ -117,6 +129,9 @@ impl Suggested {
             put_text(&mut bytes, slot.as_ref().map_or("", ArticleId::as_str));
         }
         put(&mut bytes, self.held_out.into());
+        put(&mut bytes, self.customer.is_some().into());
+        bytes
+            .extend(self.customer.iter().flat_map(|id| key.mark_customer(number.to_be_bytes(), id.as_str())));
         let mut rules: Vec<RuleDigest> = Vec::new();
         for rule in self.blanks.iter().flat_map(|blank| &blank.rules) {
             if rules.len() < MOST_RULES && !rules.contains(rule) {
@@ -185,7 +200,7 @@ impl Ticket {
         let mut reader = Reader(body);
         let is_shared = body.first() == Some(&SHARED);
         let _key = read_key_id(&mut reader)?;
-        let _number = reader.array::<8>()?;
+        let number = reader.array()?;
         let at = Timestamp::from_millis(i64::from_be_bytes(reader.array()?));
         let (release, method, arm) = (reader.text()?, reader.text()?, optional(reader.text()?));
         let slots = reader.number()?;
@@ -196,13 +211,23 @@ impl Ticket {
         let outfit = (1..slots).map(slot).collect::<Option<_>>()?;
         let outfit = Some(outfit).filter(|_| slots > 0);
         let held_out = reader.number()? == 1;
+        let customer = match reader.number()? {
+            0 => None,
+            _ => Some(CustomerMark { number, mark: reader.array()? }),
+        };
         let rules = reader.list(Reader::array)?;
         let blanks = reader.list(|reader| Blank::decode(reader, &rules))?;
-        Some(Self { release, method, arm, at, is_shared, held_out, outfit, blanks })
+        Some(Self { release, method, arm, at, customer, is_shared, held_out, outfit, blanks })
     }
 }
 
 impl Ticket {
+    /// Whether it is for a customer, and not for this one. `key` signed it.
+    pub fn is_for_another(&self, key: &Key, customer: &CustomerId) -> bool {
+        let is_theirs = |own: CustomerMark| key.mark_customer(own.number, customer.as_str()) == own.mark;
+        self.customer.is_some_and(|own| !is_theirs(own))
+    }
+
     /// The rules for which feedback on the suggestions for a slot counts.
     pub fn rules_of(&self, slot: u32) -> CountedRules {
         let blank = self.blanks.iter().find(|blank| u32::try_from(blank.slot) == Ok(slot));
@@ -258,6 +283,7 @@ mod tests {
             method: "Größe/β 😀".into(),
             arm: Some("autumn/β".into()),
             at: Timestamp::from_millis(1_790_000_000_000),
+            customer: Some(CustomerId::new("c-1").unwrap()),
             is_shared: false,
             held_out: true,
             outfit: vec![Some(id("a-1")), None, Some(id("Mäntel/17 b")), None],
@@ -273,6 +299,9 @@ mod tests {
     fn a_ticket_is_read_as_it_was_written() {
         let (suggested, key) = (suggested(), key());
         let ticket = Ticket::decode(&suggested.encode(&key, 1, PARTS[0])).unwrap();
+        assert!([("c-1", false), ("c-2", true)].into_iter().all(|(id, is_for_another)| {
+            ticket.is_for_another(&key, &CustomerId::new(id).unwrap()) == is_for_another
+        }));
         let Suggested { release, method, arm, at, outfit, .. } = suggested;
         assert_eq!((ticket.release, ticket.method, ticket.arm), (release, method, arm));
         assert_eq!((ticket.at, ticket.outfit), (at, Some(outfit)));

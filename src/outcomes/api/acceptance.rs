@@ -7,6 +7,7 @@ use utoipa_axum::routes;
 
 use crate::{
     outcomes::{
+        Source,
         acceptance::{self, AcceptanceError, By, OutcomesBody, USUAL_DAYS},
         sql::acceptance::{CountedOnly, Outcomes},
     },
@@ -30,8 +31,8 @@ const MOST_DAYS: u32 = 3650;
 #[into_params(parameter_in = Query)]
 struct AcceptanceQuery {
     /// `day` (in UTC), `method`, `release`, `arm`, `type`, `slot`, `articles` (those that the release was trained with, and new
-    /// ones), or a feature of the customers such as `customer.age`, as their profiles have it now. By day if it is not given.
-    #[param(example = "day", pattern = r"^(day|method|release|arm|type|slot|articles|customer\..*)$")]
+    /// ones), `source` (who reported it), or a feature of the customers such as `customer.age`, as their profiles have it now. By day if it is not given.
+    #[param(example = "day", pattern = r"^(day|method|release|arm|type|slot|articles|source|customer\..*)$")]
     by: Option<String>,
     /// Counts suggestions that were shown in the last days, including today. 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]
@@ -48,6 +49,9 @@ struct AcceptanceQuery {
     /// Counts only suggestions for this slot of the outfit.
     #[param(minimum = 0, maximum = 255)]
     slot: Option<u8>,
+    /// Counts only what was reported by the shop (`shop`), or by pages that name no customer (`pages`). Anyone can make up the
+    /// latter.
+    source: Option<Source>,
 }
 
 /// A period alone.
@@ -104,8 +108,9 @@ async fn get(
     Query(query): Query<AcceptanceQuery>,
 ) -> Result<Json<AcceptanceBody>, Problem> {
     let refuse = |detail| Problem::invalid(vec![Finding::parameter("by", detail)]);
-    let AcceptanceQuery { release, method, arm, r#type, slot, .. } = query;
-    let only = CountedOnly { release, method, arm, article_type: r#type, slot: slot.map(u32::from) };
+    let AcceptanceQuery { release, method, arm, r#type, slot, source, .. } = query;
+    let slot = slot.map(u32::from);
+    let only = CountedOnly { release, method, arm, article_type: r#type, slot, source };
     let by = query.by.map_or(Ok(By::DAY), |by| by.parse()).map_err(refuse)?;
     let days = DaysQuery { days: query.days }.read()?;
     let schema = state.releases().schema();

@@ -14,10 +14,11 @@ use utoipa_axum::routes;
 
 use super::acceptance::DaysQuery;
 use crate::{
+    completion::Warning,
     outcomes::{
         FeedbackKind,
         acceptance::money,
-        events::{RowsError, Summary},
+        events::{Receipt, RowsError, Summary},
         sql::{
             acceptance::day_of,
             events::{Attribution, EventRecorded},
@@ -136,6 +137,9 @@ struct RecordedEvent {
     /// or was already recorded.
     #[schema(examples("ticket"))]
     attribution: Option<&'static str>,
+    /// Why it does not belong to the suggestion of its ticket: `ticket-of-another-customer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<Warning>,
 }
 
 /// The result for one of several events.
@@ -152,7 +156,8 @@ enum EventItem {
 /// event, its result or a problem. A bad event does not stop the others; one that is sent alone, without a list, is refused.
 /// An answered event is stored for good; without an answer, send the events again.
 ///
-/// With a `ticket`, an event is also feedback on that suggestion: viewed means shown, added means accepted. Without one, a
+/// With a `ticket`, an event is also feedback on that suggestion: viewed means shown, added means accepted. A ticket for another
+/// customer does not count, and the answer has a `warning`. Without a ticket, a
 /// purchase belongs to the last suggestion of its article that the customer was shown within `events.window_days`. These
 /// purchases are counted separately. A return or a kept article belongs to its purchase, by order and article.
 #[utoipa::path(post, path = "/events", operation_id = "recordEvents",
@@ -194,9 +199,10 @@ async fn record(
 }
 
 impl RecordedEvent {
-    fn new(id: String, EventRecorded { recorded, attribution, .. }: EventRecorded) -> Self {
+    fn new(id: String, Receipt { event, warning }: Receipt) -> Self {
+        let EventRecorded { recorded, attribution, .. } = event;
         let recorded = recorded == Recorded::Now;
-        Self { id, recorded, attribution: attribution.map(Attribution::as_str) }
+        Self { id, recorded, attribution: attribution.map(Attribution::as_str), warning }
     }
 }
 

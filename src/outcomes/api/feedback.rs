@@ -101,8 +101,10 @@ enum FeedbackResult {
 /// Only what was suggested is recorded, whichever release is live by now. An article that is accepted, rejected or bought
 /// counts as shown, too. An article that only one of the `sets` suggested has that set's rank.
 ///
+/// A completion for a customer takes no feedback for another one.
+///
 /// A publishable key reports at most 50 events, only `shown` and `accepted`, and sends `customer` signed. Its events' ids are
-/// apart from those of other keys.
+/// apart from those of other keys. Without a customer, its events are figures of their own (`source`), and count for no experiment.
 #[utoipa::path(post, path = "/feedback", operation_id = "reportFeedback",
     tag = "feedback", request_body = FeedbackBody, responses(
     (status = 200, description = "For each event, whether it is recorded now, or its problem", body = Vec<FeedbackItem>),
@@ -228,8 +230,8 @@ struct EventBody {
     /// The customer, if the feedback is to be exported and erased with them.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
-    /// Without a customer: your id of the visitor, or of their visit. Looks that everybody sees count as shown once for each. It is
-    /// not stored.
+    /// Without a customer: your id of the visitor, or of their visit. Looks that everybody sees count once for each; with a
+    /// publishable key, all events without it are of one visitor. It is not stored.
     #[schema(max_length = 200)]
     visitor: Option<String>,
 }
@@ -275,7 +277,7 @@ struct CountsBody {
 
 /// Feedback counts
 ///
-/// How often suggestions are accepted, by release, method and the experiment's arm. If the intervals of two methods
+/// How often suggestions are accepted, by release, method, the experiment's arm and who reported it. If the intervals of two methods
 /// overlap widely, there are too few events to tell which is better.
 #[utoipa::path(get, path = "/feedback/counts", operation_id = "getFeedbackCounts",
     tag = "feedback", responses(

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::row::OutcomesRow;
 use crate::{
     outcomes::{
-        acceptance::{self, Acceptance, By, USUAL_DAYS, money, share},
+        Source,
+        acceptance::{self, Acceptance, By, USUAL_DAYS, describe, money, share},
         sql::acceptance::{CountedBy, CountedOnly, Outcomes, Sales, day_of},
     },
     people::page::visitor::Analyst,
@@ -84,6 +85,7 @@ pub(crate) struct AcceptanceQuery {
     arm: Option<String>,
     r#type: Option<String>,
     slot: Option<u32>,
+    source: Option<Source>,
 }
 
 impl AcceptanceQuery {
@@ -102,25 +104,28 @@ impl AcceptanceQuery {
     }
 
     fn only(&self) -> CountedOnly {
-        let Self { release, method, arm, r#type, slot, .. } = self;
+        let Self { release, method, arm, r#type, slot, source, .. } = self;
         CountedOnly {
             release: release.clone(),
             method: method.clone(),
             arm: arm.clone(),
             article_type: r#type.clone(),
             slot: *slot,
+            source: *source,
         }
     }
 
     /// What there is to choose from in the period.
     async fn filters(&self, state: &AppState, since: i64) -> Result<Vec<Filter>, Problem> {
         let slot = self.slot.map(|slot| slot.to_string());
+        let source = self.source.map(|source| source.to_string());
         let all = [
             ("method", "Method", CountedBy::Method, &self.method),
             ("type", "Type", CountedBy::ArticleType, &self.r#type),
             ("slot", "Place", CountedBy::Slot, &slot),
             ("arm", "Arm", CountedBy::Arm, &self.arm),
             ("release", "Release", CountedBy::Release, &self.release),
+            ("source", "Reported by", CountedBy::Source, &source),
         ];
         let mut filters = Vec::new();
         for (name, label, by, chosen) in all {
@@ -130,6 +135,7 @@ impl AcceptanceQuery {
             found.extend(chosen.clone().filter(|chosen| !found.contains(chosen)));
             let words = |value: &str| match by {
                 CountedBy::Slot => place(value),
+                CountedBy::Source => describe(by, value.to_owned()),
                 CountedBy::ArticleType => wording::spaced(value),
                 _ => value.to_owned(),
             };

@@ -10,7 +10,10 @@ use utoipa::ToSchema;
 use super::feedback::Feedback;
 use crate::{
     completion::tickets::CountedRules,
-    outcomes::acceptance::{OutcomesBody, write_money},
+    outcomes::{
+        Source,
+        acceptance::{OutcomesBody, write_money},
+    },
     platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line},
 };
 
@@ -22,6 +25,7 @@ pub struct SuggestedArticle {
     /// Whether the release that suggested it was not trained with it; None if that release is no longer live.
     pub is_new: Option<bool>,
     pub rules: CountedRules,
+    pub source: Source,
 }
 
 /// Outcomes of suggestions, without repeats. Nothing happens to more suggestions than were shown.
@@ -101,6 +105,7 @@ pub enum CountedBy {
     IsNew,
     /// The place in the outfit, from 0.
     Slot,
+    Source,
 }
 
 /// The names of what suggestions are counted by.
@@ -114,8 +119,16 @@ pub(crate) struct Names {
 }
 
 impl CountedBy {
-    pub const ALL: [Self; 7] =
-        [Self::Day, Self::Method, Self::Release, Self::Arm, Self::ArticleType, Self::Slot, Self::IsNew];
+    pub const ALL: [Self; 8] = [
+        Self::Day,
+        Self::Method,
+        Self::Release,
+        Self::Arm,
+        Self::ArticleType,
+        Self::Slot,
+        Self::IsNew,
+        Self::Source,
+    ];
 
     pub(crate) fn names(self) -> Names {
         let (word, column, label) = match self {
@@ -126,6 +139,7 @@ impl CountedBy {
             Self::ArticleType => ("type", "article_type", "type of article"),
             Self::Slot => ("slot", "slot", "place in the outfit"),
             Self::IsNew => ("articles", "is_new", "known and new articles"),
+            Self::Source => ("source", "source", "who reported it"),
         };
         Names { word, column, label }
     }
@@ -139,21 +153,22 @@ pub struct CountedOnly {
     pub arm: Option<String>,
     pub article_type: Option<String>,
     pub slot: Option<u32>,
+    pub source: Option<Source>,
 }
 
 impl CountedOnly {
     /// The condition on `feedback_counts` of a statement whose first parameters are others.
     fn condition(&self, first: usize) -> Result<(String, Vec<&str>), StoreError> {
-        let Self { release, method, arm, article_type, slot } = self;
+        let Self { release, method, arm, article_type, slot, source } = self;
         let texts = [("release", release), ("method", method), ("arm", arm), ("article_type", article_type)];
+        let texts = texts.into_iter().filter_map(|(column, text)| Some((column, text.as_deref()?)));
+        let source = source.map(|source| ("source", source.as_str()));
         let (mut condition, mut values) = (String::new(), Vec::new());
-        for (column, text) in texts {
-            if let Some(text) = text {
-                values.push(short_line("a filter", text)?);
-                let number = first + values.len() - 1;
-                write!(condition, " and feedback_counts.{column} = ${number}")
-                    .expect("a String takes every text");
-            }
+        for (column, text) in texts.chain(source) {
+            values.push(short_line("a filter", text)?);
+            let number = first + values.len() - 1;
+            write!(condition, " and feedback_counts.{column} = ${number}")
+                .expect("a String takes every text");
         }
         if let Some(slot) = slot {
             write!(condition, " and feedback_counts.slot = {slot}").expect("a String takes every text");

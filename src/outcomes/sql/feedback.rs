@@ -21,7 +21,7 @@ use crate::{
     completion::tickets::CountedRules,
     customers::customer_id,
     outcomes::{
-        FeedbackKind,
+        FeedbackKind, Source,
         acceptance::OutcomesBody,
         ledger::{Columns, CountsRow, Hash, Ledger, hash_key},
     },
@@ -108,6 +108,8 @@ pub struct FeedbackCounts {
     pub method: String,
     /// The experiment's arm; null if no experiment chose the method.
     pub arm: Option<String>,
+    /// `pages` for what pages report without a customer, `shop` for the rest.
+    pub source: Source,
     #[serde(flatten)]
     #[schema(value_type = OutcomesBody)]
     pub outcomes: Outcomes,
@@ -388,11 +390,11 @@ impl Feedback<'_> {
         .await?)
     }
 
-    /// Counts of events by release, method and arm, without repeats. Nothing happens to more suggestions than were shown.
+    /// Counts of events by release, method, arm and source, without repeats. Nothing happens to more suggestions than were shown.
     pub async fn counts(self) -> Result<Vec<FeedbackCounts>, StoreError> {
         let sql = format!(
-            "select release, method, arm, {SUMS} from feedback_counts
-             group by release, method, arm order by release, method, arm"
+            "select release, method, arm, source, {SUMS} from feedback_counts
+             group by release, method, arm, source order by release, method, arm, source desc"
         );
         Ok(sqlx::query_as(AssertSqlSafe(sql)).fetch_all(self.store.readers()?).await?)
     }
@@ -404,6 +406,8 @@ impl FromRow<'_, AnyRow> for FeedbackCounts {
             release: row.try_get("release")?,
             method: row.try_get("method")?,
             arm: Some(row.try_get("arm")?).filter(|arm: &String| !arm.is_empty()),
+            source: Record::new(row, "feedback_counts", &"of a method")
+                .parse("source", |source: String| source.parse())?,
             outcomes: Outcomes::from_row(row)?,
         })
     }

@@ -448,7 +448,8 @@ pub(super) async fn add_to_counts(
     row: &CountsRow,
     columns: Columns,
 ) -> Result<i64, StoreError> {
-    const KEY: [&str; 7] = ["shown_day", "release", "method", "arm", "article_type", "is_new", "slot"];
+    const KEY: [&str; 8] =
+        ["shown_day", "release", "method", "arm", "article_type", "is_new", "slot", "source"];
     match row {
         CountsRow::Stored(id) => {
             let set =
@@ -458,13 +459,14 @@ pub(super) async fn add_to_counts(
             bind_all(sqlx::query(AssertSqlSafe(sql)).bind(*id), columns).execute(connection).await?;
             Ok(*id)
         }
-        CountsRow::With { day, release, method, arm, article_type, is_new, slot } => {
+        CountsRow::With { day, release, method, arm, article_type, is_new, slot, source } => {
             let sql = format!("{} returning id", adding("feedback_counts", &KEY, &columns));
             let insert = sqlx::query(AssertSqlSafe(sql)).bind(*day);
             let insert = [release, method, arm, article_type]
                 .into_iter()
                 .fold(insert, |insert, text| insert.bind(text.clone()));
-            let insert = bind_all(insert.bind(*is_new).bind(i64::from(*slot)), columns);
+            let insert = insert.bind(*is_new).bind(i64::from(*slot)).bind(source.as_str());
+            let insert = bind_all(insert, columns);
             Ok(insert.fetch_one(connection).await?.try_get("id")?)
         }
     }

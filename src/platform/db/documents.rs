@@ -43,8 +43,8 @@ impl DocumentName for RuleName {
     const KIND: &'static str = "rule";
     const TABLE: &'static str = "rules";
     const WHAT: &'static str = "the rule";
-    // Each is looked at with every request.
     const MOST: usize = 1000;
+    const TAKES_TURNS: bool = true;
 }
 
 impl DocumentName for LookName {

@@ -13,6 +13,7 @@ use crate::{
         self, CompletionError, Filters, MAX_SETS, Offered, OutfitSet, Reason, Request, Sets, Variants,
         Warning,
         asking::{Resolved, Times, resolve},
+        bounded,
         tickets::{Suggested, SuggestedFor, Tickets},
     },
     platform::fault::ServiceError,
@@ -115,7 +116,7 @@ pub async fn complete(
     let pieces = looks.iter().flat_map(|look| &look.pieces);
     let variant = |piece: &Piece| Some((piece.article.id.clone(), piece.variant.clone()?));
     let variants = pieces.filter_map(variant).collect();
-    Ok(Found { question, looks, variants, warnings })
+    Ok(Found { question, looks, variants, warnings: bounded(warnings) })
 }
 
 impl Found {
@@ -138,6 +139,7 @@ impl Found {
             method: method.to_owned(),
             arm: route.arm.clone().filter(|_| look.published.is_none()),
             at: times.now,
+            customer: route.customer.clone().filter(|_| request.stored.is_some()),
             is_shared: request.stored.is_none(),
             held_out: *held_out,
             outfit: pieces().map(|piece| is_anchor(piece).then(|| piece.article.id.clone())).collect(),

@@ -202,6 +202,55 @@ async fn a_no_go_sees_each_word_of_an_article_in_any_spelling(Demo(service): Dem
     }
 }
 
+/// The spellings themselves are a table of `no_go` in the core.
+#[apply(on_sqlite)]
+async fn a_no_go_is_found_in_longer_texts_and_by_synonyms(Demo(service): Demo) {
+    let materials = [
+        "leather-nylon",
+        "real leathers",
+        "leather's",
+        "leather™",
+        "leatherNylon",
+        "80leather20nylon",
+        "le\u{336}ather",
+        "Léather",
+        "faux leather",
+        "leatherette",
+        "grey wool",
+        "light-blue",
+    ];
+    let stored = ponchos(&service, &materials.map(|material| json!({"material": material}))).await;
+    for (no_go, passing) in [
+        ("leather", &[8, 9, 10, 11][..]),
+        ("faux-leather", &[0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11]),
+        // `grey, gray` are the same to the shop.
+        ("gray", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11]),
+    ] {
+        let request = json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["poncho"]}},
+            "features": {"nogo_materials": [no_go]}});
+        let found: HashSet<String> = ids(&service.suggest(request).await).into_iter().collect();
+        let expected = passing.iter().map(|place| stored[*place].clone()).collect();
+        assert_eq!(found, expected, "{no_go}");
+    }
+    // A changed article counts at once.
+    service.patch(format!("/articles/{}", stored[8]), json!({"material": "softLeather"})).is(200).await;
+    let request = json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["poncho"]}},
+        "features": {"nogo_materials": ["leather"]}});
+    assert_eq!(ids(&service.suggest(request).await).len(), 3);
+    // Types, too, one way only: `shoe` is each of its kinds, and a boot is no other shoe.
+    for (types, no_go, left) in [
+        ("shoes", "shoe", false),
+        ("boot", "shoes", false),
+        ("sneaker", "boot", true),
+        ("pumps", "heel", false),
+    ] {
+        let request = json!({"outfit": [null], "k": 1, "filters": {"types": {"0": [types]}, "fit": false},
+            "features": {"nogo_types": [no_go]}});
+        let found = service.ask_ok("/complete", request).await;
+        assert_eq!(found["blanks"][0]["admissible"] != 0, left, "{types} without {no_go}");
+    }
+}
+
 #[apply(on_sqlite)]
 async fn a_no_go_that_names_nothing_is_warned_of(Demo(service): Demo) {
     service.put("/articles/brand-new", json!({"type": "coat", "material": "Loden"})).await;

@@ -12,7 +12,6 @@ use std::{
 
 use atelier::{
     app::{self, Parts},
-    catalogue::search::Synonyms,
     config::{self, Limits},
     people::{Access, ApiKey, Opens, PersonId, RequireKey, Scope, Token},
     platform::{
@@ -168,7 +167,6 @@ impl Service {
             cross_origins: CrossOrigins::new([FRIEND.to_owned()]),
             // Most tests call from 127.0.0.1.
             trusted_proxies: config::Networks::parse("127.0.0.2").unwrap(),
-            synonyms: Synonyms::parse(include_str!("../../../docs/synonyms.txt")).unwrap(),
             process: Uuid::new_v4().to_string(),
             ..parts(&store, engine, models, draw_key).await.unwrap()
         };

@@ -9,7 +9,7 @@ use atelier::{
     outcomes::events::Recorder,
 };
 use atelier_core::{
-    domain::{Article, ArticleId, Role, Schema},
+    domain::{Article, ArticleId, CustomerId, Role, Schema},
     util::calendar::rfc3339,
 };
 use atelier_files::{EventRow, Table};
@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        Demo, Html, Service, TestDatabase, apply, contract, each, json::with, on_sqlite, pick, rows,
-        with_customers,
+        Demo, Html, Service, TestDatabase, apply, contract, each,
+        json::{text, with},
+        on_sqlite, pick, rows, with_customers,
     },
     outcomes::feedback::{completion, suggested},
     outfits::api::{change_file, folder_with_schema},
@@ -119,6 +120,47 @@ async fn a_ticket_makes_an_event_feedback(service: Service) {
     assert_eq!(send(&service, window).await[0]["attribution"], "window");
     let total = &service.json("/feedback/acceptance?by=method").await["total"]["in_window"];
     assert_eq!(pick(total, "bought revenue"), json!([1, 64.5]), "{total}");
+}
+
+/// It counts for whom it was made, or for someone who is not named.
+#[apply(contract)]
+async fn a_ticket_for_one_customer_does_not_count_for_another(service: Service) {
+    with_customers(&service.store, &["c", "d"]).await;
+    let issue = |customer: Option<&str>| {
+        let customer = customer.map(|id| CustomerId::new(id).unwrap());
+        service.state.tickets().issue(&Suggested { customer, ..suggested("gsu", None) })
+    };
+    let (of_c, of_all) = (issue(Some("c")), issue(None));
+    let sale = |id: &str, customer: Value, ticket: &str| {
+        event(id, "bought", json!({"customer": customer, "ticket": ticket, "order": id, "value": 9}))
+    };
+    let events = vec![
+        sale("1", json!("d"), &of_c),
+        sale("2", json!("c"), &of_c),
+        sale("3", Value::Null, &issue(Some("c"))),
+        sale("4", json!("d"), &of_all),
+    ];
+    let answers = send(&service, events.clone()).await;
+    assert_eq!(each(&json!(answers), "recorded"), json!(vec![true; 4]));
+    assert_eq!(each(&json!(answers), "attribution"), json!([null, "ticket", "ticket", "ticket"]));
+    assert_eq!(answers[0]["warning"]["code"], "ticket-of-another-customer");
+    text(&answers[0]["warning"]["detail"]).has(["for another customer than d"]);
+    assert!(answers[1..].iter().all(|answer| answer.get("warning").is_none()), "{answers:?}");
+    let bought = async || service.json("/feedback/counts").await["items"][0]["bought"].clone();
+    assert_eq!(bought().await, 3);
+
+    // A stream says so by line, and feedback is about the suggestion alone.
+    let again: String = events.iter().map(|event| format!("{event}\n")).collect();
+    let summary = service.post("/events/bulk", NDJSON, again).ok().await;
+    assert_eq!(pick(&summary, "recorded known unattributed"), json!([0, 4, 1]));
+    assert_eq!(each(&summary["warnings"], "line"), json!([1]), "{summary}");
+    let mut feedback = crate::outcomes::feedback::event(&of_c, "5", "accepted");
+    feedback["customer"] = "d".into();
+    let problem = service.send("/feedback", &feedback).await.assert_problem(422, &["/customer"]);
+    text(&problem["detail"]).has(["for another customer than d"]);
+    feedback["customer"] = "c".into();
+    assert_eq!(service.ask_ok("/feedback", feedback).await["recorded"], true);
+    assert_eq!(bought().await, 3);
 }
 
 #[apply(on_sqlite)]

@@ -14,6 +14,7 @@ pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {
         method: method.into(),
         arm: arm.map(Into::into),
         at: SystemTime::now().into(),
+        customer: None,
         is_shared: false,
         held_out: false,
         outfit: vec![Some(article("a-0")), None, Some(article("a-2"))],

@@ -3,6 +3,7 @@
 use std::{net::IpAddr, process::Command};
 
 use atelier::{
+    completion::tickets::Suggested,
     config::Limits,
     people::{ApiKey, Opens},
 };
@@ -18,6 +19,7 @@ use crate::{
         json::{list, text, with},
         now, on_sqlite, pick, tools, until_too_fast,
     },
+    outcomes::feedback::suggested,
     platform::{contract::preflight, routes::read_document},
 };
 
@@ -242,11 +244,12 @@ async fn pages_report_what_they_showed_and_added(Demo(service): Demo) {
     ]);
     let answer = report(events).ok().await;
     let taken: Vec<bool> = list(&answer).iter().map(|item| item["recorded"] == true).collect();
-    assert_eq!(taken, [true, true, false, false, false, true, true], "{answer:#}");
+    assert_eq!(taken, [true, true, false, false, false, true, false], "{answer:#}");
     assert_eq!(pick(&answer, "2/errors/0/pointer 4/errors/0/pointer"), json!(["/kind", "/customer"]));
     report(vec![event("8", "shown"); 51].into()).is(422).await;
     let counts = service.json("/feedback/counts").await;
-    assert_eq!(counts["items"][0]["accepted"], 2, "{counts}");
+    let by_source = ["source", "shown", "accepted"].map(|name| each(&counts["items"], name));
+    assert_eq!(by_source, [json!(["shop", "pages"]), json!([1, 1]), json!([1, 1])], "{counts}");
     let export = service.json("/customers/c-000010/export").await;
     // Both may have the same millisecond: then their order says nothing.
     let mut kinds: Vec<&str> = list(&export["feedback"]).iter().map(|event| text(&event["kind"])).collect();
@@ -261,6 +264,71 @@ async fn pages_report_what_they_showed_and_added(Demo(service): Demo) {
     }
     // Its own ids stay its own.
     report(event("order-1", "accepted")).is(409).await;
+}
+
+/// Whatever ids its events have, a page without a customer accepts a suggestion once for each visitor that it names, and that is a
+/// figure of its own.
+#[apply(contract)]
+async fn a_page_accepts_a_suggestion_once_for_a_visitor(Demo(service): Demo) {
+    let (key, record) = publish(&service, SHOP).await;
+    let shown = shown_piece(&service, &key).await;
+    let accepted =
+        |id: &str, more: Value| with(shown.clone(), with(json!({"id": id, "kind": "accepted"}), more));
+    let report = async |events: Vec<Value>| {
+        let answer = as_page(service.send("/feedback", json!(events)), &key).ok().await;
+        list(&answer).iter().filter(|one| one["recorded"] == true).count()
+    };
+    let same = |more: &Value| (0..20).map(|n| accepted(&format!("{n} {more}"), more.clone())).collect();
+    assert_eq!(report(same(&json!({}))).await, 1, "twenty ids");
+    assert_eq!(report(same(&json!({"visitor": "v"}))).await, 1);
+    assert_eq!(report(same(&json!({"customer": sign(&record, "c-000010", 60)}))).await, 1);
+    // What the shop's program says of a visitor is apart from what a page says, and the latter cannot come first.
+    let by_program = service.ask_ok("/feedback", accepted("order", json!({"visitor": "v"}))).await;
+    assert_eq!(by_program["recorded"], true);
+    let figures = async |query: &str| {
+        let found = service.json(format!("/feedback/acceptance{query}")).await;
+        (
+            each(&found["items"], "value"),
+            each(&found["items"], "accepted"),
+            found["total"]["accepted"].clone(),
+        )
+    };
+    let by_source = figures("?by=source").await;
+    assert_eq!(by_source, (json!(["pages without a customer", "the shop"]), json!([2, 2]), json!(4)));
+    assert_eq!(figures("?by=method&source=shop").await.2, 2);
+    assert_eq!(figures("?by=customer.gender&source=pages").await.2, 2);
+    service.get("/feedback/acceptance?source=visitors").is(422).await;
+    let page =
+        service.signed_in(Role::Analyst).await.page("/operations/acceptance?by=source&source=pages").await;
+    page.has(["pages without a customer", "Reported by"]);
+}
+
+/// A page that leaves out the customer changes nothing in the experiment that the customer is in.
+#[apply(on_sqlite)]
+async fn pages_without_a_customer_decide_no_experiment(Demo(service): Demo) {
+    let (key, record) = publish(&service, SHOP).await;
+    let arm = Suggested { release: "demo".into(), ..suggested("gsu", Some("autumn/new")) };
+    let arms = json!({"arms": [{"name": "today", "method": "match", "share": 1}, {"name": "new", "method": "gsu", "share": 1}],
+        "state": "running"});
+    service.put("/experiments/autumn", arms).is(201).await;
+    let ticket = service.state.tickets().issue(&arm);
+    let event = |id: &str, kind: &str, customer: Value| json!({"id": id, "completion_id": ticket, "kind": kind, "slot": 1, "article": "a-7", "customer": customer});
+    service.ask_ok("/feedback", event("1", "shown", json!("c-000010"))).await;
+    let report = async |event: Value| as_page(service.send("/feedback", event), &key).ok().await;
+    let counts = async || {
+        pick(&service.json("/experiments/autumn/figures").await["arms"][1], "completions shown accepted")
+    };
+    for id in ["2", "3"] {
+        report(event(id, "accepted", Value::Null)).await;
+    }
+    assert_eq!(counts().await, json!([1, 1, 0]));
+    let signed = sign(&record, "c-000010", 60);
+    assert_eq!(
+        report(event("4", "accepted", json!(signed))).await["recorded"],
+        true,
+        "it was not there before"
+    );
+    assert_eq!(counts().await, json!([1, 1, 1]));
 }
 
 #[apply(on_sqlite)]
@@ -332,8 +400,11 @@ async fn pages_report_similar_articles(Demo(service): Demo) {
         let told = as_page(service.send("/feedback", body), &key).ok().await;
         assert_eq!(told[0]["recorded"], true);
     }
-    let counts = &service.json("/feedback/counts").await["items"][0];
-    assert_eq!((&counts["method"], &counts["accepted"]), (&json!("similar"), &json!(2)));
+    let counts = &service.json("/feedback/counts").await["items"];
+    assert_eq!(
+        [each(counts, "method"), each(counts, "accepted")],
+        [json!(["similar", "similar"]), json!([1, 1])]
+    );
     assert_eq!(service.get("/feedback/outfits.jsonl").await.text(), "", "it is no outfit");
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::harness::{
     Demo, Guarded, Html, Service, TestDatabase, apply, assert_has,
-    json::{codes, list, text},
+    json::{codes, list, text, with},
     on_sqlite, outfits, until,
 };
 
@@ -374,6 +374,20 @@ async fn answers_are_limited(Demo(service): Demo) {
     let batch = |items: usize| service.send("/complete/batch", json!({"items": vec![&request; items]}));
     batch(10).is(422).await.text().has(["longer than 32 MiB; ask for fewer"]);
     batch(3).is(200).await;
+    // What it will have by the catalogue is known before the work.
+    let suggested = async || {
+        let metrics = service.get("/metrics").await.text();
+        metrics.lines().filter(|line| line.starts_with("atelier_suggestions_total")).collect::<String>()
+    };
+    let before = suggested().await;
+    batch(150)
+        .is(422)
+        .await
+        .text()
+        .has(["the answer would have about ", " MiB, which is longer than 32 MiB"]);
+    assert_eq!(suggested().await, before);
+    let few = with(request, json!({"fields": ["id"]}));
+    service.send("/complete/batch", json!({"items": vec![few; 100]})).is(200).await;
 }
 
 #[apply(on_sqlite)]

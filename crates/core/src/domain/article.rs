@@ -12,7 +12,7 @@ use super::{
     price::read_price,
     stock::{Counted, in_json, read_counts, read_stock},
     variant::{self, VARIANTS, Variant},
-    words::{fold_type, fold_value, is_visible, visit_words},
+    words::{fold_type, fold_value, is_visible, separate_capitals, visit_words},
 };
 
 /// An article: its id, its type (`coat`, `sneaker`, …), and its other attributes.
@@ -241,7 +241,10 @@ impl Article {
         let mut words = Vec::new();
         for value in self.said(name) {
             visit_words(value, &mut |word| match word {
-                Cow::Borrowed(text) => words.extend(fold_value(text)),
+                Cow::Borrowed(text) => {
+                    words.extend(fold_value(text));
+                    words.extend(separate_capitals(text).iter().flat_map(|text| fold_value(text)));
+                }
                 Cow::Owned(digits) => words.push(digits),
             });
         }

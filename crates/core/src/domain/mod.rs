@@ -15,6 +15,7 @@ mod known_attributes;
 mod mask;
 mod method;
 mod named;
+mod no_go;
 mod number;
 mod outfit;
 mod patch;
@@ -22,6 +23,7 @@ mod price;
 mod role;
 mod schema;
 mod stock;
+mod synonyms;
 mod timestamp;
 mod variant;
 mod vocabulary;
@@ -39,6 +41,7 @@ pub use id::{ArticleId, CustomerId, ExperimentName, FeedName, IdError, LookName,
 pub use known_attributes::{KNOWN_ATTRIBUTES, Use, attributes_with, is_used};
 pub use mask::{Mask, SparseMask};
 pub use method::{InvalidMethod, Method, list_methods};
+pub use no_go::{no_go_key, no_go_keys};
 pub use number::json_number;
 pub use outfit::{MAX_SLOTS, OpenOutfit, Outfit, OutfitError, OutfitSize, Slot, Slots, Split, TooManySlots};
 pub use patch::{ArticlePatch, CustomerPatch, PatchError};
@@ -49,6 +52,7 @@ pub use schema::{
     SchemaError,
 };
 pub use stock::{Counted, fold_size};
+pub use synonyms::{Synonyms, hyphenated, tokens};
 pub use timestamp::Timestamp;
 pub use variant::Variant;
 pub use vocabulary::{Vocabulary, VocabularyError};

@@ -10,6 +10,8 @@ const TYPE: &str = "type";
 const SEPARATORS: [char; 8] = ['/', ',', ';', '|', '+', '\n', '\t', '•'];
 /// What else is between the parts of an article's list. A no-go keeps them: brands have them in their names.
 const CONJUNCTIONS: [&str; 4] = [" - ", " and ", " und ", " et "];
+/// The signs of trade and service marks.
+const MARKS: [char; 2] = ['™', '℠'];
 /// What shops call the size of an article that comes in one for everyone: folded, letters and digits only.
 const ONE_SIZE: [&str; 16] = [
     "onesize",
@@ -41,7 +43,7 @@ pub(super) fn is_visible(c: char) -> bool {
 }
 
 /// Whether a sign is a part of words and names: `t-shirt`, `Levi's`, the fraction in `42 2⁄3`.
-fn is_within_words(c: char) -> bool {
+pub(super) fn is_within_words(c: char) -> bool {
     c.is_alphanumeric()
         || is_combining_mark(c)
         || matches!(c, ' ' | '-' | '\u{2010}' | '\'' | '’' | '\u{2044}')
@@ -222,10 +224,34 @@ pub(super) fn visit_words<'v>(value: &'v Value, each: &mut impl FnMut(Cow<'v, st
     }
 }
 
+/// The text with a space before the capitals inside its words, as in `leatherNylon`; None if it has none. Both words have three
+/// letters at least, so `McQueen` is one.
+pub(super) fn separate_capitals(text: &str) -> Option<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let begins = |at: &usize| {
+        let Some([before @ .., first, second, third]) = chars.get(at.wrapping_sub(3)..at + 3) else {
+            return false;
+        };
+        before.iter().all(|c| c.is_alphabetic())
+            && before.last().is_some_and(|c| c.is_lowercase())
+            && first.is_uppercase()
+            && second.is_lowercase()
+            && third.is_lowercase()
+    };
+    let places: Vec<usize> = (3..chars.len()).filter(begins).collect();
+    let space = |at: usize| places.binary_search(&at).is_ok().then_some(' ');
+    let spaced = || chars.iter().enumerate().flat_map(|(at, c)| space(at).into_iter().chain([*c])).collect();
+    (!places.is_empty()).then(spaced)
+}
+
 /// All that an article's value says: the whole, its parts, and the parts of those in words: `wool and silk`.
 pub(super) fn fold_value(text: &str) -> Vec<String> {
     if is_plain(text) {
         return vec![text.to_ascii_lowercase()];
+    }
+    // In their usual form these are letters, too.
+    if text.contains(MARKS) {
+        return fold_value(&text.replace(MARKS, " "));
     }
     let has_digits = text.contains(char::is_numeric);
     let folded = fold_characters(text);

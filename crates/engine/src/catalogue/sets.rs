@@ -4,12 +4,15 @@
 //! them. A copy shares each set until it changes.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
 use atelier_core::{
-    domain::{Article, Features, Mask, Schema, SparseMask, fold_for, fold_parts, size_order},
+    domain::{
+        Article, Features, Mask, Schema, SparseMask, Synonyms, fold_for, fold_parts, no_go_key, no_go_keys,
+        size_order,
+    },
     util::{chunked::Chunked, notation::is_currency},
 };
 
@@ -22,9 +25,11 @@ const TYPE: &str = "type";
 const MOST_WORDS: usize = 256;
 /// The most different words of an attribute. An article with another one is excluded by every no-go, too.
 pub(super) const MOST_DIFFERENT: usize = 50_000;
+/// The most no-gos that an article says by an attribute, for the same reason.
+const MOST_SAID: usize = 1024;
 const EVERYTHING: &str = "\0";
 
-/// What a customer never wears, folded as articles' words are.
+/// What a customer never wears, as articles' words are compared with it.
 #[derive(Debug)]
 pub struct NoGos(Vec<NoGo>);
 
@@ -32,20 +37,21 @@ pub struct NoGos(Vec<NoGo>);
 struct NoGo {
     attribute: String,
     whole: String,
-    /// Each as it is said, and as it is compared.
-    parts: Vec<(String, String)>,
+    /// Each as it is said, and as it is compared, with its synonyms.
+    parts: Vec<(String, Vec<String>)>,
 }
 
 impl NoGos {
-    pub fn new(schema: &Schema, features: &Features) -> Self {
+    /// `sets` are those that they exclude articles of.
+    pub fn new(schema: &Schema, features: &Features, sets: &Sets) -> Self {
         let no_gos = schema.exclusions(features).map(|(attribute, no_go)| {
             let compared = |part: String| {
-                let word = fold_for(attribute, &part);
-                (part, word)
+                let forms = sets.forms(attribute, &part);
+                (part, forms)
             };
             NoGo {
                 attribute: attribute.to_owned(),
-                whole: fold_for(attribute, &no_go),
+                whole: no_go_key(&no_go),
                 parts: fold_parts(&no_go).into_iter().map(compared).collect(),
             }
         });
@@ -70,6 +76,11 @@ pub struct Sets {
     /// One spelling of each type, by the form that is compared.
     types: HashMap<String, String>,
     words: Words,
+    /// By the keys of the no-gos that articles say.
+    no_gos: Words,
+    /// Of an attribute, the values of several words that the schema lists for no-gos.
+    listed: Arc<HashMap<String, HashSet<String>>>,
+    synonyms: Arc<Synonyms>,
     supply: Supply,
     /// The shop's. None if all prices count as of one currency.
     currency: Option<Arc<str>>,
@@ -92,6 +103,8 @@ pub(super) struct Facts {
     in_stock: bool,
     /// By attribute of [`Words`].
     words: Vec<Vec<String>>,
+    /// By the same: the keys of the no-gos that it says.
+    no_gos: Vec<Vec<String>>,
     supply: supply::Facts,
 }
 
@@ -104,18 +117,28 @@ impl Facts {
 
 impl Sets {
     /// Sets without articles.
-    pub(super) fn new(schema: &Schema, currency: Option<Arc<str>>) -> Self {
-        let excluding = schema.features().iter().filter_map(|feature| feature.excludes.as_deref());
+    pub(super) fn new(schema: &Schema, currency: Option<Arc<str>>, synonyms: Arc<Synonyms>) -> Self {
+        let mut listed: HashMap<String, HashSet<String>> = HashMap::new();
+        for feature in schema.features() {
+            let Some(attribute) = &feature.excludes else { continue };
+            let keys = feature.values.iter().map(|value| no_go_key(value)).filter(|key| key.contains('-'));
+            listed.entry(attribute.clone()).or_default().extend(keys);
+        }
+        let excluding = listed.keys().map(String::as_str);
         let mut attributes: Vec<String> = excluding.chain([TYPE]).map(str::to_owned).collect();
         attributes.sort_unstable();
         attributes.dedup();
+        let words = Words { attributes: attributes.into(), masks: HashMap::new() };
         let (empty, supply) = (Arc::new(Mask::none(0)), Supply::new(schema));
         Self {
             present: Arc::clone(&empty),
             out_of_stock: empty,
             prices: Chunked::default(),
             types: HashMap::new(),
-            words: Words { attributes: attributes.into(), masks: HashMap::new() },
+            no_gos: words.clone(),
+            words,
+            listed: listed.into(),
+            synonyms,
             supply,
             currency,
         }
@@ -124,15 +147,20 @@ impl Sets {
     /// The same for so many positions, with the shop's articles, each at its position. The halves take about as long, so they
     /// have a core each.
     pub(super) fn fill(self, length: usize, articles: &[(u32, Facts)]) -> Self {
-        let Self { types, mut words, mut supply, currency, .. } = self;
+        let Self { mut words, mut no_gos, mut supply, .. } = self;
         rayon::join(
             || articles.iter().for_each(|(position, facts)| supply.add(*position, &facts.supply)),
-            || articles.iter().for_each(|(position, facts)| words.add(*position, &facts.words)),
+            || {
+                rayon::join(
+                    || articles.iter().for_each(|(position, facts)| words.add(*position, &facts.words)),
+                    || articles.iter().for_each(|(position, facts)| no_gos.add(*position, &facts.no_gos)),
+                )
+            },
         );
         let none = Arc::new(Mask::none(length));
         let (present, out_of_stock) = (Arc::clone(&none), none);
         let prices = (0..length).map(|_| f64::NAN).collect();
-        let mut sets = Self { present, out_of_stock, prices, types, words, supply, currency };
+        let mut sets = Self { present, out_of_stock, prices, words, no_gos, supply, ..self };
         for (position, facts) in articles {
             sets.add_own(*position, facts);
         }
@@ -140,18 +168,47 @@ impl Sets {
     }
 
     pub(super) fn read(&self, article: &Article) -> Facts {
+        let attributes = || self.words.attributes.iter();
+        let words: Vec<Vec<String>> = attributes().map(|attribute| kept_words(article, attribute)).collect();
+        let said = |(attribute, words): (&String, &Vec<String>)| self.said(attribute, words);
         Facts {
             kind: article.kind().into(),
             price: self.price_of(article).unwrap_or(f64::NAN),
             in_stock: article.in_stock(),
-            words: self.words.attributes.iter().map(|attribute| kept_words(article, attribute)).collect(),
+            no_gos: attributes().zip(&words).map(said).collect(),
+            words,
             supply: self.supply.read(article),
         }
+    }
+
+    /// The keys of the no-gos that words of an attribute say. A type is one word.
+    fn said(&self, attribute: &str, words: &[String]) -> Vec<String> {
+        if attribute == TYPE {
+            return words.iter().map(|word| no_go_key(word)).collect();
+        }
+        let mut keys: Vec<String> =
+            words.iter().flat_map(|word| no_go_keys(word, &self.listed[attribute])).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() > MOST_SAID { vec![EVERYTHING.to_owned()] } else { keys }
+    }
+
+    /// A word of an attribute as no-gos are compared, and its synonyms.
+    pub fn forms(&self, attribute: &str, word: &str) -> Vec<String> {
+        self.synonyms
+            .forms(no_go_key(word), |kind| attribute == TYPE && self.no_gos.get(TYPE, kind).is_some())
+    }
+
+    /// Whether a word has the same synonyms with other sets.
+    pub fn has_synonyms_of(&self, other: &Self) -> bool {
+        let has = |own: &Self, other: &Self| own.types.keys().all(|kind| other.types.contains_key(kind));
+        self.synonyms.is_empty() || (has(self, other) && has(other, self))
     }
 
     pub(super) fn add(&mut self, position: u32, facts: &Facts) {
         self.add_own(position, facts);
         self.words.add(position, &facts.words);
+        self.no_gos.add(position, &facts.no_gos);
         self.supply.add(position, &facts.supply);
     }
 
@@ -174,6 +231,7 @@ impl Sets {
         }
         *self.prices.get_mut(position as usize) = f64::NAN;
         self.words.remove(position, &facts.words);
+        self.no_gos.remove(position, &facts.no_gos);
         self.supply.remove(position, &facts.supply);
         if self.words.get(TYPE, &fold_for(TYPE, &facts.kind)).is_none() {
             self.types.remove(&fold_for(TYPE, &facts.kind));
@@ -211,6 +269,17 @@ impl Sets {
         let mut articles = Mask::none(self.present.length());
         articles.unite_sparse(of_type);
         Some(articles)
+    }
+
+    /// The articles of a type or of one of its synonyms.
+    pub fn of_named_type(&self, name: &str) -> Option<Mask> {
+        let mut articles = self.of_type(name);
+        for form in self.forms(TYPE, name) {
+            if let Some(others) = self.no_gos.get(TYPE, &form) {
+                articles.get_or_insert_with(|| Mask::none(self.present.length())).unite_sparse(others);
+            }
+        }
+        articles
     }
 
     /// In alphabetical order.
@@ -282,21 +351,20 @@ impl Sets {
         mask
     }
 
-    /// A no-go excludes the articles that say it, all of it or one of its parts.
+    /// A no-go excludes the articles that say it, all of it or one of its parts, or a synonym.
     pub fn ruled_out(&self, no_gos: &NoGos) -> RuledOut {
         let mut ruled_out = RuledOut { articles: Mask::none(self.present.length()), unmatched: Vec::new() };
         for NoGo { attribute, whole, parts } in &no_gos.0 {
-            let whole = self.words.get(attribute, whole);
-            if let Some(articles) = self.words.get(attribute, EVERYTHING) {
+            let whole = self.no_gos.get(attribute, whole);
+            if let Some(articles) = self.no_gos.get(attribute, EVERYTHING) {
                 ruled_out.articles.unite_sparse(articles);
             }
-            for (part, word) in parts {
-                let found = self.words.get(attribute, word);
-                if found.or(whole).is_none() {
+            for (part, forms) in parts {
+                let mut found = forms.iter().filter_map(|form| self.no_gos.get(attribute, form)).peekable();
+                if found.peek().is_none() && whole.is_none() {
                     ruled_out.unmatched.push((attribute.clone(), part.clone()));
-                } else if let Some(articles) = found {
-                    ruled_out.articles.unite_sparse(articles);
                 }
+                found.for_each(|articles| ruled_out.articles.unite_sparse(articles));
             }
             if let Some(articles) = whole {
                 ruled_out.articles.unite_sparse(articles);

@@ -5,6 +5,7 @@ mod body;
 
 use std::{
     collections::BTreeMap,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
@@ -12,9 +13,9 @@ use std::{
 use atelier_core::domain::Method;
 use atelier_engine::inference::Reservation;
 use axum::extract::State;
-use futures_util::{StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
@@ -30,12 +31,12 @@ use crate::{
     people::{Scope, gate::Scopes},
     platform::http::{
         AppState, Finding, Problem, ProblemBody, RequestId,
-        extract::{Json, JsonText, parse},
+        extract::{Json, JsonText, MOST_BYTES, parse, too_long},
         fault,
         routes::Routes,
         serve::{Amount, Work},
     },
-    releases::routing::Route,
+    releases::{LiveRelease, routing::Route},
 };
 
 pub(crate) fn router() -> Routes {
@@ -117,7 +118,8 @@ struct BatchBody {
 #[derive(Debug, Serialize, ToSchema)]
 struct BatchAnswer {
     /// In the order of the request.
-    items: Vec<BatchItem>,
+    #[schema(value_type = Vec<BatchItem>)]
+    items: Vec<Box<RawValue>>,
 }
 
 /// The answer of `/complete`, or a problem.
@@ -132,7 +134,7 @@ enum BatchItem {
 /// Complete many outfits
 ///
 /// Each item gets its own answer or problem; a bad item does not fail the others. A method's queue that has no room for the
-/// work of all items refuses the batch.
+/// work of all items refuses the batch. So does an answer that would be longer than 32 MiB.
 #[utoipa::path(post, path = "/complete/batch", operation_id = "completeOutfits",
     tag = "completion", request_body = BatchBody, responses(
     (status = 200, description = "An answer or a problem for each item, in order", body = BatchAnswer),
@@ -154,12 +156,26 @@ async fn batch(
     let items: Vec<_> = body.items.iter().map(|item| parse::<CompleteBody>(item.get().as_bytes())).collect();
     check_size(&items, state.limits.batch_suggestions as usize)?;
     let live = state.live_release()?;
+    check_bytes(&items, &live)?;
     let items: Vec<_> = items.into_iter().map(|item| Ok(item?.route(Arc::clone(&live)))).collect();
     let (questions, admitted) = admit(&items, state.times().deadline)?;
     let at_a_time = (QUESTIONS_AT_A_TIME * items.len() / questions.max(1)).clamp(1, ITEMS_AT_A_TIME);
     let item = |item| complete_item(&state, (&request, &scopes), &admitted, item);
-    let items = stream::iter(items).map(item).buffered(at_a_time);
-    Ok(Json(BatchAnswer { items: items.collect().await }))
+    collect(stream::iter(items).map(item).buffered(at_a_time)).await.map(Json)
+}
+
+/// Stops with the first item that makes the answer too long.
+async fn collect(items: impl Stream<Item = BatchItem>) -> Result<BatchAnswer, Problem> {
+    let (mut items, mut answer, mut bytes) = (pin!(items), BatchAnswer { items: Vec::new() }, 0);
+    while let Some(item) = items.next().await {
+        let item = to_raw_value(&item).expect("an answer is plain JSON; this is a bug");
+        bytes += item.get().len();
+        if bytes > MOST_BYTES {
+            return Err(too_long("the answer would be"));
+        }
+        answer.items.push(item);
+    }
+    Ok(answer)
 }
 
 /// Refuses a batch without a named method for which the default method has no room. To read the items takes far longer than
@@ -206,6 +222,22 @@ fn check_size(items: &[Result<CompleteBody, Problem>], most: usize) -> Result<()
     }
     Ok(())
 }
+
+/// Limits the bytes of the answer, by the articles of the catalogue, before there is one.
+fn check_bytes(items: &[Result<CompleteBody, Problem>], live: &LiveRelease) -> Result<(), Problem> {
+    let of_article = live.catalogue.estimate_bytes();
+    let of_item = |item: &CompleteBody| {
+        item.count_suggestions() * if item.fields.is_some() { LEAST_BYTES } else { LEAST_BYTES + of_article }
+    };
+    let bytes: usize = items.iter().flatten().map(of_item).sum();
+    if bytes > MOST_BYTES {
+        return Err(too_long(&format!("the answer would have about {} MiB, which is", bytes >> 20)));
+    }
+    Ok(())
+}
+
+/// What a suggestion takes besides its article.
+const LEAST_BYTES: usize = 100;
 
 async fn complete_item(
     state: &AppState,

@@ -95,20 +95,23 @@ impl<T: Serialize> IntoResponse for Json<T> {
         let mut json = Bounded(Vec::with_capacity(TYPICAL_BYTES));
         match serde_json::to_writer(&mut json, &self.0) {
             Ok(()) => ([(header::CONTENT_TYPE, "application/json")], json.0).into_response(),
-            Err(error) if error.is_io() => {
-                let detail = format!(
-                    "the answer would be longer than {} MiB; ask for fewer items, suggestions or columns",
-                    MOST_BYTES >> 20
-                );
-                Problem::new(Kind::Invalid, detail).into_response()
-            }
+            Err(error) if error.is_io() => too_long("the answer would be").into_response(),
             Err(error) => Problem::inside(Kind::Internal, error).into_response(),
         }
     }
 }
 
 /// The longest answer: far above what full pages and batches of usual articles need.
-const MOST_BYTES: usize = 32 << 20;
+pub(crate) const MOST_BYTES: usize = 32 << 20;
+
+/// Refuses a question whose answer is longer. `what` begins the sentence.
+pub(crate) fn too_long(what: &str) -> Problem {
+    let most = MOST_BYTES >> 20;
+    Problem::new(
+        Kind::Invalid,
+        format!("{what} longer than {most} MiB; ask for fewer items, suggestions, columns or attributes"),
+    )
+}
 
 /// Takes no more than the longest answer.
 struct Bounded(Vec<u8>);

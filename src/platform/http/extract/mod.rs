@@ -10,7 +10,7 @@ mod query;
 
 pub(crate) use self::{
     body::{Incoming, check_media_type},
-    json::{Json, JsonText, MergePatch, from_value, parse, parse_list, parse_stored},
+    json::{Json, JsonText, MOST_BYTES, MergePatch, from_value, parse, parse_list, parse_stored, too_long},
     path::{Path, PathParameter, ReleaseName},
     query::{ConditionalQuery, Query, parse as parse_query, read_conditions, split},
 };
