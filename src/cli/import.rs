@@ -64,6 +64,7 @@ impl From<DialectFlags> for Dialect {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Import {
     /// Folder with files named articles, customers and outfits (.jsonl, .csv or .parquet), as written by
     /// `atelier export` and `atelier-training synthesise`.

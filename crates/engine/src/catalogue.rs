@@ -387,7 +387,7 @@ mod tests {
         assert!((49_000..=50_000).contains(&kept), "{kept}");
         let features: Features =
             [("avoids".to_owned(), FeatureValue::Many(vec!["fur".to_owned()]))].into_iter().collect();
-        let no_gos = NoGos::new(release.schema(), &features);
+        let no_gos = NoGos::new(release.schema(), &features, &catalogue.sets);
         let excluded =
             |catalogue: &Catalogue| sorted_ids(catalogue, &catalogue.sets.ruled_out(&no_gos).articles);
         assert_eq!(excluded(&catalogue).len(), 50);

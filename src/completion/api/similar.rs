@@ -96,7 +96,7 @@ async fn similar(
     let (route, shown, wanted) = question(&state, &reader, &id, query).await?;
     let is_for_all = route.customer.is_none() && is_known(&route.live, wanted.store.as_deref());
     let key = is_for_all.then(|| format!("similar {} {wanted:?}", shown.is_public()));
-    let make = find(&state, &route, wanted, &shown);
+    let make = Box::pin(find(&state, &route, wanted, &shown));
     state.answers().answer(&route.live, key, state.now(), &conditions, make).await
 }
 

@@ -236,7 +236,7 @@ impl Document for FeedSource {
         faults.extend(self.schedule.as_ref().and_then(|schedule| schedule.read().err()));
         let of_options = self.options.check().err().into_iter().flatten();
         faults.extend(of_options.map(|Fault { field, detail }| {
-            let field = field.steps().iter().fold(Field::from("options"), |field, step| field.item(step));
+            let field = field.steps().iter().fold(Field::from("options"), Field::item);
             Fault { field, detail }
         }));
         if self.options.dry_run {

@@ -233,7 +233,7 @@ async fn complete(
         && wanted.most_total.is_none()
         && is_known(&route.live, wanted.store.as_deref());
     let key = is_for_all.then(|| format!("looks {} {wanted:?}", shown.is_public()));
-    let make = find(&state, &route, &wanted, &shown);
+    let make = Box::pin(find(&state, &route, &wanted, &shown));
     state.answers().answer(&route.live, key, state.now(), &conditions, make).await
 }
 

@@ -141,7 +141,7 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert_eq!(fs::read_dir(home.at("models")).unwrap().count(), 1, "no unfinished folder is left");
     assert_eq!(home.rows("models/spring/customers.jsonl").len(), 3);
     let release = Release::open(&home.at("models/spring")).unwrap();
-    assert_eq!(release.schema().context_width(), 6 * 32);
+    assert_eq!(release.schema().features().len(), 6);
     let latin = Value::from("Planta 1");
     assert!(release.articles().iter().any(|article| article.unpack().attribute("latin") == Some(&latin)));
     let manifest = release.manifest();
@@ -393,7 +393,7 @@ fn the_guides_furnished_rooms_import_without_a_bad_row() {
     let imported = home.output_of("import rooms-theirs --out rooms");
     assert_eq!(imported, "rooms: 940 rows, 0 bad rows skipped\n", "400 articles, 200 customers, 340 outfits");
     let data = Data::load(&home.at("rooms")).unwrap();
-    assert_eq!(data.schema().context_width(), 6 * 32);
+    assert_eq!(data.schema().features().len(), 6);
     assert_eq!((data.vocabulary().len(), data.types().len(), data.validation().len()), (400, 12, 40));
     assert!(data.vocabulary().index_of("möbel-0001").is_some());
     let new = data.validation().iter().filter(|&&outfit| !data.is_seen(data.outfits().customer(outfit)));

@@ -4,7 +4,7 @@
 //! them. A copy shares each set until it changes.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -79,7 +79,7 @@ pub struct Sets {
     /// By the keys of the no-gos that articles say.
     no_gos: Words,
     /// Of an attribute, the values of several words that the schema lists for no-gos.
-    listed: Arc<HashMap<String, HashSet<String>>>,
+    listed: Arc<HashMap<String, BTreeSet<String>>>,
     synonyms: Arc<Synonyms>,
     supply: Supply,
     /// The shop's. None if all prices count as of one currency.
@@ -118,7 +118,7 @@ impl Facts {
 impl Sets {
     /// Sets without articles.
     pub(super) fn new(schema: &Schema, currency: Option<Arc<str>>, synonyms: Arc<Synonyms>) -> Self {
-        let mut listed: HashMap<String, HashSet<String>> = HashMap::new();
+        let mut listed: HashMap<String, BTreeSet<String>> = HashMap::new();
         for feature in schema.features() {
             let Some(attribute) = &feature.excludes else { continue };
             let keys = feature.values.iter().map(|value| no_go_key(value)).filter(|key| key.contains('-'));
