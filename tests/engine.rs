@@ -298,11 +298,12 @@ fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec
             })
             .collect();
         let visible: Vec<u32> = question.slots.iter().copied().filter(|slot| *slot != BLANK).collect();
+        let mut boost = |(article, by): (u32, f32)| logits[article as usize] += by;
         for &article in &visible {
-            tables.boosts_of_article(article, |article, by| logits[article as usize] += by);
+            tables.boosts_of_article(article).for_each(&mut boost);
         }
-        tables.boosts_of_outfits(&visible, |article, by| logits[article as usize] += by);
-        tables.boosts_of_context(&question.context, |article, by| logits[article as usize] += by);
+        tables.boosts_of_outfits(&visible, |_| true).for_each(&mut boost);
+        tables.boosts_of_context(&question.context).for_each(&mut boost);
         logits
     };
     questions.iter().map(row).collect()
