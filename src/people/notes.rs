@@ -161,6 +161,7 @@ mod tests {
     use sqlx::Connection;
 
     use super::*;
+    use crate::platform::db::AuditFilter;
 
     #[tokio::test]
     async fn failures_are_few_entries_that_count_them_all_whatever_fails() {
@@ -182,7 +183,7 @@ mod tests {
         }
         // The end of the process.
         notes.flush(&store, now).await;
-        let entries = store.audit().list(None, 1000).await.unwrap();
+        let entries = store.audit().list(&AuditFilter::default(), None, 1000).await.unwrap();
         let attempts: u64 = entries.iter().map(|entry| entry.details["attempts"].as_u64().unwrap()).sum();
         assert!(entries.len() < 70 && attempts == 500, "{} entries, {attempts} attempts", entries.len());
         assert_eq!(entries[0].subject, "other names and addresses");

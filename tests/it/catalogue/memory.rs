@@ -9,7 +9,8 @@ use atelier_engine::packed_article::PackedArticle;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Html, LATER, NOW, Service, TestDatabase, all, apply, article, article_id, coat, contract, import,
+    Html, LATER, NOW, Service, TestDatabase, Unconditional, all, apply, article, article_id, coat, contract,
+    import,
 };
 
 fn limited(store: &Store, bytes: u64) -> Store {
@@ -43,7 +44,7 @@ async fn the_sums_follow_every_change(store: Store) {
     let articles = store.articles();
     is_true(&store).await;
     for letters in [10, 5000, 5000, 1] {
-        articles.put(&long("a", letters), NOW).await.unwrap();
+        articles.set(&long("a", letters), NOW).await.unwrap();
         is_true(&store).await;
     }
     let patch = ArticlePatch { id: article_id("a"), kind: None, attributes: serde_json::Map::new() };
@@ -56,8 +57,8 @@ async fn the_sums_follow_every_change(store: Store) {
     let mut running = store.import(LATER).await.unwrap();
     running.put(&[long("a", 3000), long("m-0001", 9000), long("m-0001", 9), coat("new")]).await.unwrap();
     running.retire(&[article_id("m-0002"), article_id("new")]).await.unwrap();
-    articles.put(&long("m-0003", 7000), NOW).await.unwrap();
-    articles.delete(&article_id("m-0004"), NOW).await.unwrap();
+    articles.set(&long("m-0003", 7000), NOW).await.unwrap();
+    articles.remove(&article_id("m-0004"), NOW).await.unwrap();
     running.abandon().await.unwrap();
     is_true(&store).await;
     let mut running = store.import(LATER).await.unwrap();
@@ -65,8 +66,8 @@ async fn the_sums_follow_every_change(store: Store) {
     running.retire(&[article_id("m-0002")]).await.unwrap();
     running.commit().await.unwrap();
     is_true(&store).await;
-    articles.put(&coat("m-0002"), NOW).await.unwrap();
-    articles.delete(&article_id("a"), NOW).await.unwrap();
+    articles.set(&coat("m-0002"), NOW).await.unwrap();
+    articles.remove(&article_id("a"), NOW).await.unwrap();
     is_true(&store).await;
 }
 
@@ -90,7 +91,7 @@ async fn a_catalogue_beyond_the_limit_is_not_stored(store: Store) {
     assert_eq!(all(store.articles().all()).await, rows[..20], "nothing was stored");
 
     let full = limited(&store, 1_000_000);
-    assert!(matches!(full.articles().put(&coat("b"), NOW).await, Err(StoreError::TooLarge { .. })));
+    assert!(matches!(full.articles().set(&coat("b"), NOW).await, Err(StoreError::TooLarge { .. })));
     let mut attributes = serde_json::Map::new();
     attributes.insert("more".into(), json!("longer"));
     let longer = ArticlePatch { id: article_id("l-00"), kind: None, attributes };
@@ -98,9 +99,9 @@ async fn a_catalogue_beyond_the_limit_is_not_stored(store: Store) {
     assert_eq!(all(store.articles().all()).await, rows[..20]);
     // What takes no more than before is stored, so that a shop can get out of it.
     for smaller in [long("l-00", 59_000), long("l-00", 59_000), article("l-00", "hat", json!({}))] {
-        full.articles().put(&smaller, NOW).await.unwrap();
+        full.articles().set(&smaller, NOW).await.unwrap();
     }
-    full.articles().delete(&article_id("l-01"), NOW).await.unwrap();
+    full.articles().remove(&article_id("l-01"), NOW).await.unwrap();
     let mut running = full.import(LATER).await.unwrap();
     running.retire(&[article_id("l-02")]).await.unwrap();
     running.put(&[long("l-03", 50_000)]).await.unwrap();
@@ -122,7 +123,7 @@ async fn writers_at_the_same_time_stay_below_the_limit(db: TestDatabase) {
     let mut writers = tokio::task::JoinSet::new();
     for number in 0..16 {
         let store = limited(&if number % 2 == 0 { store.clone() } else { db.open().await }, 5 * of_one);
-        writers.spawn(async move { store.articles().put(&long(&format!("w-{number:02}"), 9000), NOW).await });
+        writers.spawn(async move { store.articles().set(&long(&format!("w-{number:02}"), 9000), NOW).await });
     }
     let stored = writers.join_all().await.iter().filter(|put| put.is_ok()).count();
     assert_eq!((stored, store.articles().count().await), (5, Ok(5)));

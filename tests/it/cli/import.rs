@@ -220,14 +220,15 @@ async fn events_of_a_file_are_recorded_once(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn a_start_that_does_not_fit_says_what_to_delete(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let rows: String = (0..100)
+    let rows = (0..100)
         .map(|number| {
             format!(
                 "{}\n",
                 json!({"id": format!("x-{number:02}"), "type": "coat", "note": "x".repeat(60_000 - number)})
             )
         })
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     let articles = file(&folder, "articles.jsonl", rows);
     let small = ["--set", "limits.catalogue_bytes=3000000"];
     let tried =

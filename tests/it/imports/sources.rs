@@ -346,7 +346,7 @@ async fn an_admin_stores_fetches_and_deletes_a_feed_on_its_page(service: Service
     service.source_rests().await;
     assert_eq!(shop.asked()[1].0, "/f.csv?token=hush");
     let version =
-        admin.page("/operations/feeds/shop").await.between("name=\"version\" value=\"", "\"").to_string();
+        admin.page("/operations/feeds/shop").await.between("name=\"version\" value=\"", "\"").clone();
     admin.post("/operations/feeds/shop/delete", &[("version", &*version)]).is(303).await;
     service.get("/feeds/shop").is(404).await;
 }
