@@ -11,11 +11,11 @@ import openapi_client as api
 from openapi_client.exceptions import ApiException
 
 client = api.ApiClient(api.Configuration(host=os.environ["ATELIER_URL"] + "/v1"))
-articles, completion, customers, documents, experiments, feedback, looks, outfits, releases, rules, service = (
+articles, completion, customers, documents, experiments, feedback, feeds, looks, outfits, releases, rules, service = (
     kind(client)
     for kind in (
         api.ArticlesApi, api.CompletionApi, api.CustomersApi, api.DocumentsApi, api.ExperimentsApi,
-        api.FeedbackApi, api.LooksApi, api.OutfitsApi, api.ReleasesApi, api.RulesApi, api.ServiceApi,
+        api.FeedbackApi, api.FeedsApi, api.LooksApi, api.OutfitsApi, api.ReleasesApi, api.RulesApi, api.ServiceApi,
     )
 )
 
@@ -73,11 +73,12 @@ assert (ended.state, ended.result.added) == ("done", 1), ended
 show(ended)
 assert imports.list_imports().imports[0].id == sent.id
 assert refused(imports.cancel_import, sent.id).data.code == "conflict"
-nightly = api.FeedPut.from_dict({"url": "https://shop.invalid/feed.xml", "schedule": {"at": ["04:30"]}})
-assert imports.put_feed("nightly", nightly).schedule.at == ["04:30"]
-imports.fetch_feed("nightly")
-assert imports.list_feeds().feeds[0].name == imports.get_feed("nightly").name
-imports.delete_feed("nightly")
+nightly = api.Feed.from_dict({"url": "https://shop.invalid/feed.xml", "schedule": {"at": ["04:30"]}})
+assert feeds.put_feed("nightly", nightly).schedule.at == ["04:30"]
+assert feeds.patch_feed("nightly", {"schedule": {"every": "6h"}}).schedule.every == "6h"
+feeds.fetch_feed("nightly")
+assert feeds.list_feeds().feeds[0].name == feeds.get_feed("nightly").name
+feeds.delete_feed("nightly")
 
 mara = {"gender": "female", "age": 34, "preferred_colours": ["black", "red"], "nogo_materials": ["leather"]}
 show(customers.put_customer("mara", api.CustomerPut(features=mara)))

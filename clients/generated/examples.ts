@@ -73,10 +73,12 @@ show(ended);
 assert.equal((await imports.listImports()).imports[0].id, sent.id);
 assert.equal((await problem(imports.cancelImport({ id: sent.id }))).code, "conflict");
 const nightly = { url: "https://shop.invalid/feed.xml", schedule: { at: ["04:30"] } };
-assert.equal((await imports.putFeed({ name: "nightly", feedPut: nightly })).schedule?.at?.[0], "04:30");
-await imports.fetchFeed({ name: "nightly" });
-assert.equal((await imports.listFeeds()).feeds[0].name, (await imports.getFeed({ name: "nightly" })).name);
-await imports.deleteFeed({ name: "nightly" });
+const feeds = new api.FeedsApi(configuration);
+assert.equal((await feeds.putFeed({ name: "nightly", feed: nightly })).schedule?.at?.[0], "04:30");
+await feeds.patchFeed({ name: "nightly", requestBody: { schedule: { every: "6h" } } });
+await feeds.fetchFeed({ name: "nightly" });
+assert.equal((await feeds.listFeeds()).feeds[0].name, (await feeds.getFeed({ name: "nightly" })).name);
+await feeds.deleteFeed({ name: "nightly" });
 
 const mara = { gender: "female", age: 34, preferred_colours: ["black", "red"], nogo_materials: ["leather"] };
 show(await customers.putCustomer({ id: "mara", customerPut: { features: mara } }));

@@ -248,7 +248,7 @@ begin
         select bytes - coalesce(sum(memory), 0), articles - count(*) filter (where memory > 0) into bytes, articles
         from old_rows;
     end if;
-    if bytes <> 0 then
+    if bytes <> 0 or articles <> 0 then
         update revisions set value = value + bytes where name = 'catalogue_bytes';
         update revisions set value = value + articles where name = 'catalogue_articles';
     end if;

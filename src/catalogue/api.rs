@@ -429,7 +429,7 @@ fn wrong(pointer: &str, detail: String) -> Problem {
 
 fn refuse(error: &ArticleError) -> Problem {
     match error {
-        ArticleError::Type(_) => wrong("/type", error.to_string()),
+        ArticleError::Type(_) | ArticleError::LongType(_) => wrong("/type", error.to_string()),
         ArticleError::Reserved(_) => wrong("", error.to_string()),
         ArticleError::Attribute { name, reason } => wrong(&step(name), reason.clone()),
     }

@@ -22,7 +22,8 @@ impl TryRelease {
         let models = settings.load_models(|notice| eprintln!("{notice}"))?;
         let engine = Engine::new(models, inference::Settings { workers: 1, ..settings.engine() });
         let Err(error) = engine.load(&self.folder) else { return Ok(ExitCode::SUCCESS) };
-        println!("{error}");
+        // The service reads it at the end: it must fit into a pipe.
+        println!("{:.8000}", error.to_string());
         Ok(ExitCode::from(if engine.fails_again(&error) { REFUSED_FOR_GOOD } else { REFUSED }))
     }
 }

@@ -51,7 +51,6 @@ use atelier_engine::onnx_runtime::installation;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use self::overrides::PREFIX;
 use crate::{
     people::{Lifetimes, PageOrigin},
     telemetry::AVAILABLE,
@@ -62,7 +61,7 @@ pub use self::{
     events::{EventTerms, Events},
     limits::{Limits, TRANSFER_BYTES},
     origins::Origins,
-    overrides::Overrides,
+    overrides::{Overrides, PREFIX},
     profiles::{Keep, Profiles},
     proxies::Networks,
     shop::Shop,

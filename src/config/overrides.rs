@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ffi::OsString};
 
 use super::ConfigError;
 
-pub(super) const PREFIX: &str = "ATELIER__";
+pub const PREFIX: &str = "ATELIER__";
 const DATABASE_URL: &str = "DATABASE_URL";
 
 /// The origin and the text of each setting, by section and key.

@@ -475,7 +475,10 @@ impl Releases {
         let settings = self.store.by(author);
         let set = settings.settings().set_unless(RELEASE, name, &entry, now, compares_releases).await?;
         set.map_err(|experiment| ActivateError::Compared { experiment })?;
-        self.store.set_row_bytes(row_bytes(&next.serving)).await?;
+        // The activation is stored, whatever comes of this.
+        if let Err(error) = self.store.set_row_bytes(row_bytes(&next.serving)).await {
+            tracing::warn!(%error, "the catalogue's memory is limited as with the release before");
+        }
         Ok(self.serve_both(next, &mut known))
     }
 

@@ -4,8 +4,9 @@
 //! end it, and with it the live release.
 
 use std::{
-    fs,
+    env, fs,
     io::{self, Read},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{self, Child, Command, ExitStatus, Stdio},
     thread::{self, sleep},
@@ -14,7 +15,7 @@ use std::{
 
 use atelier_engine::inference::{LoadError, are_runs_ended};
 
-use crate::config::memory::Memory;
+use crate::config::{PREFIX, memory::Memory};
 
 /// How often the memory of the process is read: it takes a few megabytes between.
 const LOOK: Duration = Duration::from_millis(5);
@@ -39,9 +40,18 @@ impl Trial {
     /// The bytes that the release took at most. Blocks.
     pub(super) fn run(&self, release: &Path) -> Result<u64, LoadError> {
         let left = Memory::now().map_or(u64::MAX, |memory| memory.left / 100 * SHARE);
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        // It reads models of others, so it gets no passwords. Its settings are its arguments.
+        let settings = env::vars_os().map(|(name, _)| name);
+        for name in settings.filter(|name| name.to_string_lossy().starts_with(PREFIX)) {
+            command.env_remove(name);
+        }
+        let mut child = command
+            .env_remove("DATABASE_URL")
             .args(&self.arguments)
             .arg(release)
+            // A signal to this process's group ends the trial in order, as the end of its input does.
+            .process_group(0)
             // The process ends when this one does, which closes it.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -438,8 +438,12 @@ export class Client {
 
   getFeed = (name: string): Promise<t.Feed> => this.#json("GET", at("feeds", name));
 
-  putFeed = (name: string, json: t.FeedPut, expected: Conditions = {}): Promise<t.Feed> =>
+  putFeed = (name: string, json: t.Feed, expected: Conditions = {}): Promise<t.Feed> =>
     this.#json("PUT", at("feeds", name), { json, headers: conditions(expected) });
+
+  /** Sets the fields that are named; null removes one. */
+  patchFeed = (name: string, json: t.FeedPatch, expected: Conditions = {}): Promise<t.Feed> =>
+    this.#json("PATCH", at("feeds", name), { json, headers: conditions(expected) });
 
   async deleteFeed(name: string, expected: Conditions = {}): Promise<void> {
     await this.request("DELETE", at("feeds", name), { headers: conditions(expected) });

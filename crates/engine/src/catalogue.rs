@@ -336,6 +336,9 @@ mod tests {
         Article::new(ArticleId::new(id).unwrap(), kind, attributes).unwrap()
     }
 
+    const SCHEMA: &str = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"wool\", \"fur\"]\n\
+         excludes = \"material\"\n";
+
     fn release(articles: &[Article], schema: &str) -> Release {
         let manifest = json!({
             "format": 2, "name": "r", "created": "", "commands": [], "data": {"name": "", "fingerprint": ""},
@@ -358,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_type_for_each_article_takes_little_room() {
-        let release = release(&[], "name = \"s\"\n");
+        let release = release(&[article("other", "boot", json!({}))], SCHEMA);
         let all: Vec<_> =
             (0..2300).map(|n| article(&format!("a-{n}"), &format!("t{n}"), json!({}))).collect();
         let catalogue = Catalogue::build(&all[..2000], &release);
@@ -375,9 +378,7 @@ mod tests {
 
     #[test]
     fn words_beyond_the_most_are_excluded_by_every_no_go() {
-        let schema = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"wool\", \"fur\"]\n\
-             excludes = \"material\"\n";
-        let release = release(&[], schema);
+        let release = release(&[article("other", "boot", json!({}))], SCHEMA);
         let words = |n: usize| (0..250).map(|word| format!("w{n}x{word}")).collect::<Vec<_>>();
         let mut all: Vec<_> =
             (0..250).map(|n| article(&format!("a-{n:03}"), "coat", json!({"material": words(n)}))).collect();
@@ -398,10 +399,8 @@ mod tests {
 
     #[test]
     fn articles_are_grouped_into_sets() {
-        let schema = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"wool\", \"fur\"]\n\
-             excludes = \"material\"\n";
         let of_release = ["d", "c", "b", "a", "gone"].map(|id| article(id, "boot", json!({})));
-        let release = release(&of_release, schema);
+        let release = release(&of_release, SCHEMA);
         let articles = [
             article("a", "coat", json!({"price": 100, "material": ["wool", "silk"], "in_stock": true})),
             article("b", "coat", json!({"price": 50.5, "material": "fur", "in_stock": 0})),

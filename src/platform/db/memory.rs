@@ -14,9 +14,6 @@ pub(crate) enum Held {
 }
 
 impl Held {
-    const DOCUMENTS: [Self; 3] =
-        [Self::Documents("rules"), Self::Documents("looks"), Self::Documents("experiments")];
-
     /// The part of the limit that is for it.
     fn part(self) -> u64 {
         if let Self::Catalogue = self { 1 } else { 8 }
@@ -93,15 +90,10 @@ impl Store {
         Ok(CatalogueMemory { row_bytes, ..stored })
     }
 
-    /// Checks that a replica has the memory for everything that it holds as a whole.
+    /// Checks that a replica has the memory for the catalogue.
     pub async fn check_memory(&self, row_bytes: i64) -> Result<(), StoreError> {
         let memory = self.catalogue_memory(row_bytes).await?;
-        Held::Catalogue.fits(self, memory.bytes().unsigned_abs())?;
-        for documents in Held::DOCUMENTS {
-            let bytes = documents.read(&mut *self.readers()?.acquire().await?).await?;
-            documents.fits(self, bytes.unsigned_abs())?;
-        }
-        Ok(())
+        Held::Catalogue.fits(self, memory.bytes().unsigned_abs())
     }
 
     /// Changes are checked for articles with so many bytes of rows from now on.

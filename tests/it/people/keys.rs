@@ -48,7 +48,7 @@ const OPENS: [(Scope, &str); 7] = [
     (
         Scope::Admin,
         "activateRelease deleteExperiment deleteFeed fetchFeed getExperiment getFeed listExperiments listFeeds patchExperiment \
-         putExperiment putFeed sendRelease setRouting",
+         patchFeed putExperiment putFeed sendRelease setRouting",
     ),
     (Scope::Metrics, "getMetrics"),
 ];

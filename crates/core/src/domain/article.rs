@@ -35,12 +35,16 @@ pub enum ArticleError {
         "an article's type cannot be empty or invisible, begin or end with a space, or contain control characters or '|'; found {0:?}"
     )]
     Type(String),
+    #[error("an article's type has at most {MOST_TYPE} bytes; found {0}")]
+    LongType(usize),
     #[error("an attribute cannot be named {0:?}: every article has a field of that name")]
     Reserved(String),
     #[error("{reason}")]
     Attribute { name: &'static str, reason: String },
 }
 
+/// A catalogue keeps a type in several forms.
+const MOST_TYPE: usize = 200;
 pub(super) const PRICE: &str = "price";
 pub(super) const IN_STOCK: &str = "in_stock";
 const EMBEDDING: &str = "embedding";
@@ -61,6 +65,9 @@ impl Article {
             || kind.chars().any(|c| c.is_control() || c == '|')
         {
             return Err(ArticleError::Type(kind));
+        }
+        if kind.len() > MOST_TYPE {
+            return Err(ArticleError::LongType(kind.len()));
         }
         if let Some(name) = ["id", "type"].into_iter().find(|name| attributes.contains_key(*name)) {
             return Err(ArticleError::Reserved(name.into()));
@@ -333,5 +340,6 @@ mod tests {
         for kind in [" ", "", "\u{200b}"] {
             assert_eq!(article(kind, json!({})), Err(ArticleError::Type(kind.into())));
         }
+        assert_eq!(article(&"é".repeat(101), json!({})), Err(ArticleError::LongType(202)));
     }
 }

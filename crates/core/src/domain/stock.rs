@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     fold, json_number,
+    variant::few_words,
     words::{fold_value, is_one_size},
 };
 
@@ -110,6 +111,7 @@ pub(super) fn short(found: &Value) -> String {
 }
 
 fn read_size(size: &str, count: &Value) -> Result<Counted, String> {
+    few_words("stock's size", size.to_owned())?;
     let sizes = fold_size(size)
         .ok_or_else(|| format!("stock by size has no size {size:?}; for all sizes, write a count alone"))?;
     Ok(Counted::new(sizes, None, read_count(count, &format!("the stock of size {size:?}"))?))
@@ -128,7 +130,9 @@ fn read_entry(number: usize, entry: &Value) -> Result<Counted, String> {
     if let Some(other) = fields.keys().find(|name| !["size", "store", "count"].contains(&name.as_str())) {
         return Err(format!("stock has size, store and count; entry {number} has {other:?}"));
     }
-    let sizes = read_word(fields, "size", number)?.and_then(|size| fold_size(&size)).unwrap_or_default();
+    let size = read_word(fields, "size", number)?;
+    let size = size.map(|size| few_words(&format!("stock's size in entry {number}"), size)).transpose()?;
+    let sizes = size.and_then(|size| fold_size(&size)).unwrap_or_default();
     let store = read_word(fields, "store", number)?.map(|store| fold(&store));
     let count = fields.get("count").ok_or_else(|| format!("entry {number} of stock has no count"))?;
     Ok(Counted::new(sizes, store, read_count(count, &format!("the count of entry {number} of stock"))?))
@@ -206,6 +210,7 @@ mod tests {
             (json!({"M": null}), "found null"),
             (json!(2.5), "the stock is a whole number; found 2.5"),
             (json!({" ": 1}), "no size \" \""),
+            (json!({"a/b/c/d/e/f/g/h/i": 1}), "its stock's size lists 9 values, at most 8"),
             (json!({"L": 3, "l": 0}), "stock by size has the size \"l\" twice, in other spellings"),
             (json!([{"count": 1}, {"size": "M"}]), "entry 2 of stock has no count"),
             (json!([{"size": "M", "shop": "z", "count": 1}]), "entry 1 has \"shop\""),

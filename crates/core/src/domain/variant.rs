@@ -19,6 +19,8 @@ use super::{
 pub(super) const VARIANTS: &str = "variants";
 /// The most values that a size or an option lists, as S/M does.
 const MOST_WORDS: usize = 8;
+/// The most options of a variant.
+const MOST_OPTIONS: usize = 16;
 /// More is not counted exactly in JSON.
 const MOST_STOCK: i64 = 1 << 50;
 const EXPECTED: &str =
@@ -183,12 +185,12 @@ fn word(name: &str, value: &Value) -> Result<String, String> {
 }
 
 /// A catalogue has a set for each combination of what the options list.
-fn few_words(name: &str, text: String) -> Result<String, String> {
+pub(super) fn few_words(name: &str, text: String) -> Result<String, String> {
     let found = fold_value(&text).len();
     if found <= MOST_WORDS {
         Ok(text)
     } else {
-        Err(format!("its {name} lists {found} values, at most {MOST_WORDS} are one variant's"))
+        Err(format!("its {name} lists {found} values, at most {MOST_WORDS} are allowed"))
     }
 }
 
@@ -197,6 +199,9 @@ fn options(value: &Value) -> Result<Value, String> {
         let example = "{\"Länge\": \"L32\"}";
         return Err(format!("its options are texts by name, as in {example}, found {}", short(value)));
     };
+    if given.len() > MOST_OPTIONS {
+        return Err(format!("it has {} options, at most {MOST_OPTIONS} are one variant's", given.len()));
+    }
     let given = given.iter().filter(|(_, value)| !value.is_null());
     let read = |(name, value): (&String, &Value)| {
         let what = format!("option {name:?}");
@@ -293,6 +298,7 @@ mod tests {
         assert_eq!(normalise(&given), Ok(expected.clone()));
         assert_eq!(normalise(&given.to_string().into()), Ok(expected.clone()), "a cell of a table");
         assert_eq!(normalise(&expected), Ok(expected));
+        let many: Map<String, Value> = (0..17).map(|n| (n.to_string(), "x".into())).collect();
         for (wrong, said) in [
             (json!("M"), "variants are a list of objects"),
             (json!({"id": "a"}), "variants are a list of objects"),
@@ -303,6 +309,7 @@ mod tests {
             (json!([{"id": 1e22}]), "its id is a text, found 1e+22"),
             (json!([{"id": "a", "in_stock": "perhaps"}]), "in_stock is true or false"),
             (json!([{"id": "a", "size": "1/2/3/4/5/6/7/8"}]), "its size lists 9 values, at most 8"),
+            (json!([{"id": "a", "options": many}]), "variant 1: it has 17 options, at most 16"),
             (json!([{"id": "a", "size": ["M"]}]), "its size is a text, found [\"M\"]"),
             (json!([{"id": "a", "options": ["M"]}]), "its options are texts by name"),
             (json!([{"id": "a", "options": {"M": true}}]), "its option \"M\" is a text, found true"),

@@ -26,7 +26,9 @@ const MOST_WORDS: usize = 256;
 /// The most different words of an attribute. An article with another one is excluded by every no-go, too.
 pub(super) const MOST_DIFFERENT: usize = 50_000;
 /// The most no-gos that an article says by an attribute, for the same reason.
-const MOST_SAID: usize = 1024;
+const MOST_SAID: usize = 256;
+/// The most bytes of an article's words of an attribute, for the same reason.
+const MOST_BYTES: usize = 2000;
 const EVERYTHING: &str = "\0";
 
 /// What a customer never wears, as articles' words are compared with it.
@@ -379,7 +381,7 @@ fn kept_words(article: &Article, attribute: &str) -> Vec<String> {
     let mut words = article.folded_words(attribute);
     words.sort_unstable();
     words.dedup();
-    if words.len() > MOST_WORDS {
+    if words.len() > MOST_WORDS || words.iter().map(String::len).sum::<usize>() > MOST_BYTES {
         words = vec![EVERYTHING.to_owned()];
         if attribute == TYPE {
             words.push(fold_for(TYPE, article.kind()));

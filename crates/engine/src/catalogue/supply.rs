@@ -19,6 +19,9 @@ use crate::packed_article::{Offer, PackedArticle};
 const TYPE: &str = "type";
 /// The most stores. What others have in stock does not count.
 const MOST_STORES: usize = 10_000;
+/// Of an article's attribute: the most words, and the longest.
+const MOST_WORDS: usize = 256;
+const LONGEST_WORD: usize = 200;
 
 #[derive(Debug, Clone, Default)]
 pub struct Supply {
@@ -139,8 +142,11 @@ impl Supply {
     pub(super) fn read(&self, article: &Article) -> Facts {
         let words = |attribute: &str| {
             let mut words = article.folded_words(attribute);
+            // Nobody needs a longer one, and a set for each of very many would take much room.
+            words.retain(|word| word.len() <= LONGEST_WORD);
             words.sort_unstable();
             words.dedup();
+            words.truncate(MOST_WORDS);
             words
         };
         let words_of = |counted: &[(String, Vec<String>)]| {

@@ -496,7 +496,7 @@ fn a_feed_is_recognised_or_named() {
     );
     assert_eq!(
         "google".parse::<InputFormat>().unwrap_err(),
-        "expected jsonl, csv, parquet, google-xml, google-tsv, shopify-csv, found \"google\""
+        "expected jsonl, csv, parquet, google-xml, google-tsv or shopify-csv; found \"google\""
     );
     let path = fixture("merchant.xml");
     let as_articles = "import it as articles, and let them replace stored ones";

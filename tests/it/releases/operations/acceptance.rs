@@ -116,7 +116,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(Analyst(service, analyst
 #[apply(on_sqlite)]
 async fn invalid_periods_and_features_are_refused(Analyst(service, analyst): Analyst) {
     for (query, said) in [
-        ("by=weather", "expected day, method, release, arm, type, slot, articles or customer."),
+        ("by=weather", "expected day, method, release, arm, type, slot, articles, source or customer."),
         ("slot=x", "cannot read &#34;x&#34; as its slot"),
         ("by=customer.mood", "the schema has no feature"),
         ("days=8", "a period has 7, 30 or 90 days, found 8"),
