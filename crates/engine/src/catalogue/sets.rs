@@ -383,9 +383,6 @@ fn kept_words(article: &Article, attribute: &str) -> Vec<String> {
     words.dedup();
     if words.len() > MOST_WORDS || words.iter().map(String::len).sum::<usize>() > MOST_BYTES {
         words = vec![EVERYTHING.to_owned()];
-        if attribute == TYPE {
-            words.push(fold_for(TYPE, article.kind()));
-        }
     }
     words
 }
