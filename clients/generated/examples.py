@@ -75,7 +75,7 @@ assert imports.list_imports().imports[0].id == sent.id
 assert refused(imports.cancel_import, sent.id).data.code == "conflict"
 nightly = api.Feed.from_dict({"url": "https://shop.invalid/feed.xml", "schedule": {"at": ["04:30"]}})
 assert feeds.put_feed("nightly", nightly).schedule.at == ["04:30"]
-assert feeds.patch_feed("nightly", {"schedule": {"every": "6h"}}).schedule.every == "6h"
+assert feeds.patch_feed("nightly", {"schedule": {"at": ["05:15"]}}).schedule.at == ["05:15"]
 feeds.fetch_feed("nightly")
 assert feeds.list_feeds().feeds[0].name == feeds.get_feed("nightly").name
 feeds.delete_feed("nightly")

@@ -75,7 +75,7 @@ assert.equal((await problem(imports.cancelImport({ id: sent.id }))).code, "confl
 const nightly = { url: "https://shop.invalid/feed.xml", schedule: { at: ["04:30"] } };
 const feeds = new api.FeedsApi(configuration);
 assert.equal((await feeds.putFeed({ name: "nightly", feed: nightly })).schedule?.at?.[0], "04:30");
-await feeds.patchFeed({ name: "nightly", requestBody: { schedule: { every: "6h" } } });
+await feeds.patchFeed({ name: "nightly", requestBody: { schedule: { at: ["05:15"] } } });
 await feeds.fetchFeed({ name: "nightly" });
 assert.equal((await feeds.listFeeds()).feeds[0].name, (await feeds.getFeed({ name: "nightly" })).name);
 await feeds.deleteFeed({ name: "nightly" });

@@ -57,7 +57,7 @@ print(client.get_import(begun["id"])["state"], len(client.list_imports()["import
 
 # %% Feeds
 client.put_feed("nightly", {"url": "https://shop.invalid/feed.xml", "schedule": {"at": ["04:30"]}})
-client.patch_feed("nightly", {"schedule": {"every": "6h"}})
+client.patch_feed("nightly", {"schedule": {"at": ["05:15"]}})
 client.fetch_feed("nightly")
 print(client.get_feed("nightly")["state"]["due_at"], len(client.list_feeds()["feeds"]))
 client.delete_feed("nightly")

@@ -58,7 +58,7 @@ console.log((await client.getImport(begun.id)).state, (await client.listImports(
 
 // %% Feeds
 await client.putFeed("nightly", { url: "https://shop.invalid/feed.xml", schedule: { at: ["04:30"] } });
-await client.patchFeed("nightly", { schedule: { every: "6h" } });
+await client.patchFeed("nightly", { schedule: { at: ["05:15"] } });
 await client.fetchFeed("nightly");
 console.log((await client.getFeed("nightly")).state?.due_at, (await client.listFeeds()).feeds.length);
 await client.deleteFeed("nightly");

@@ -805,6 +805,7 @@ export interface components {
             id: string;
             /** @description False if it was already recorded. */
             recorded: boolean;
+            warning?: components["schemas"]["Warning"] | null;
         };
         /** @description A stored event. */
         EventStored: {
@@ -862,6 +863,13 @@ export interface components {
              * @description Lines that are no valid events.
              */
             refused: number;
+            /**
+             * Format: int64
+             * @description Recorded events that belong to no suggestion although they name a ticket: it is for another customer.
+             */
+            unattributed: number;
+            /** @description The first of their lines. */
+            warnings: components["schemas"]["Finding"][];
         };
         /**
          * @description Customers who are split between methods, sets of rules or releases.
@@ -1038,50 +1046,44 @@ export interface components {
         Features: {
             [key: string]: string | number | (string | number)[] | null;
         };
-        /** @description A stored source, with the state of its fetches. */
+        /**
+         * @description Where a feed is, when it is fetched, and how it is read and stored.
+         * @example {
+         *       "authorization": "Bearer abc",
+         *       "options": {
+         *         "mode": "mirror"
+         *       },
+         *       "schedule": {
+         *         "every": "6h"
+         *       },
+         *       "url": "https://shop.example/feed.xml"
+         *     }
+         */
         Feed: {
             /**
-             * @description When it is fetched next; null without a schedule.
-             * @example 2026-11-21T20:34:00Z
+             * @description The header `Authorization` for its server. No answer shows it. Without it, the stored one is kept for the same server.
+             * @example Bearer abc
              */
-            due_at?: string | null;
-            /** @description Why the last attempt failed; null if it did not. */
-            failure?: string | null;
+            authorization?: string | null;
+            /** @description Whether a user name and password, or a token, are stored for the address; false removes them. */
+            has_credentials?: boolean | null;
             /**
-             * Format: int32
-             * @description Number of failures in a row. Two raise an alert.
-             */
-            failures: number;
-            /** @description Whether a user name and password, or a token, are stored for the address. */
-            has_credentials: boolean;
-            /** @description Whether it is being fetched now. */
-            is_fetching: boolean;
-            /**
-             * Format: int64
-             * @description The last import, which `/imports/{id}` has while it is among the last.
-             * @example 17
-             */
-            last_import?: number | null;
-            /**
-             * @description The name of the feed.
+             * @description Optional in a request; must be the name in the path.
              * @example shop
              */
-            name: string;
-            options: components["schemas"]["FeedOptions"];
+            name?: string | null;
+            options?: components["schemas"]["FeedOptions"];
             schedule?: components["schemas"]["FeedSchedule"] | null;
+            readonly state?: components["schemas"]["FeedStatus"] | null;
             /**
-             * @description When it was last imported.
-             * @example 2026-11-21T14:34:20Z
+             * Format: date-time
+             * @description The service sets it.
              */
-            succeeded_at?: string | null;
+            readonly stored_at?: string | null;
             /**
-             * @description When it was last fetched, whatever came of it.
-             * @example 2026-11-21T14:34:00Z
-             */
-            tried_at?: string | null;
-            /**
-             * @description With `…` for the values of its query.
-             * @example https://shop.example/feed.xml?token=…
+             * @description The address, https unless private addresses are allowed. It may have a user and a password. Answers have `…` for the values of
+             *     its query; such an address stands for the stored one.
+             * @example https://shop.example/feed.xml
              */
             url: string;
         };
@@ -1135,55 +1137,15 @@ export interface components {
             table?: components["schemas"]["FeedTable"];
         };
         /**
-         * @description Where a feed is, when it is fetched, and how it is read and stored.
+         * @description A change to a feed: set fields, or remove them with null. An object is merged into the stored object.
          * @example {
-         *       "authorization": "Bearer abc",
-         *       "mode": "mirror",
          *       "schedule": {
          *         "every": "6h"
-         *       },
-         *       "url": "https://shop.example/feed.xml"
+         *       }
          *     }
          */
-        FeedPut: {
-            /**
-             * @description The header `Authorization` for its server. No answer shows it. Without it, the stored one is kept for the same server;
-             *     null removes it.
-             * @example Bearer abc
-             */
-            authorization?: string | null;
-            /** @description The delimiter of CSV files; found by itself if it is not given. */
-            delimiter?: string | null;
-            /** @description The encoding of CSV files, such as windows-1252; UTF-8 by default. */
-            encoding?: string | null;
-            /** @description As the parameters of `POST /feeds/{name}`. */
-            format?: string | null;
-            /** @description Names of columns to read as others, as `FROM=TO`. */
-            map?: string[];
-            /**
-             * Format: int32
-             * @description Import nothing if more than this percentage of the catalogue would be retired.
-             */
-            mirror_limit?: number | null;
-            /**
-             * @description What a feed does to the rows that are stored.
-             * @enum {string}
-             */
-            mode?: "replace" | "merge" | "mirror" | "delete";
-            schedule?: components["schemas"]["FeedSchedule"] | null;
-            /** @description Skip bad rows; otherwise one bad row stops the import. */
-            skip_bad?: boolean;
-            /**
-             * @description The table that a file's rows belong to.
-             * @enum {string}
-             */
-            table?: "articles" | "customers" | "outfits";
-            /**
-             * @description The address, https unless private addresses are allowed. It may have a user and a password. As `GET` shows it, with `…`
-             *     for values, it stands for the stored one.
-             * @example https://shop.example/feed.xml
-             */
-            url: string;
+        FeedPatch: {
+            [key: string]: unknown;
         };
         /** @description When a feed is fetched: `every` so often, or `at` times of the day. */
         FeedSchedule: {
@@ -1202,6 +1164,39 @@ export interface components {
              * @example 6h
              */
             every?: string | null;
+        };
+        /** @description What came of a feed's fetches. */
+        FeedStatus: {
+            /**
+             * @description When it is fetched next; null without a schedule.
+             * @example 2026-11-21T20:34:00Z
+             */
+            due_at?: string | null;
+            /** @description Why the last attempt failed; null if it did not. */
+            failure?: string | null;
+            /**
+             * Format: int32
+             * @description Number of failures in a row. Two raise an alert.
+             */
+            failures: number;
+            /** @description Whether it is being fetched now. */
+            is_fetching: boolean;
+            /**
+             * Format: int64
+             * @description The last import, which `/imports/{id}` has while it is among the last.
+             * @example 17
+             */
+            last_import?: number | null;
+            /**
+             * @description When it was last imported.
+             * @example 2026-11-21T14:34:20Z
+             */
+            succeeded_at?: string | null;
+            /**
+             * @description When it was last fetched, whatever came of it.
+             * @example 2026-11-21T14:34:00Z
+             */
+            tried_at?: string | null;
         };
         /**
          * @description The table that a file's rows belong to.
@@ -1235,6 +1230,8 @@ export interface components {
              * @example demo
              */
             release: string;
+            /** @description `pages` for what pages report without a customer, `shop` for the rest. */
+            source: components["schemas"]["FeedbackSource"];
         };
         /** @description Feedback by release, method and arm. */
         FeedbackCounts: {
@@ -1266,8 +1263,8 @@ export interface components {
              */
             slot: number;
             /**
-             * @description Without a customer: your id of the visitor, or of their visit. Looks that everybody sees count as shown once for each. It is
-             *     not stored.
+             * @description Without a customer: your id of the visitor, or of their visit. Looks that everybody sees count once for each; with a
+             *     publishable key, all events without it are of one visitor. It is not stored.
              */
             visitor?: string | null;
         };
@@ -1278,6 +1275,11 @@ export interface components {
          * @enum {string}
          */
         FeedbackKind: "shown" | "accepted" | "rejected" | "bought" | "returned" | "kept";
+        /**
+         * @description Who reported what became of a suggestion.
+         * @enum {string}
+         */
+        FeedbackSource: "shop" | "pages";
         /** @description A stored event. */
         FeedbackStored: {
             /** @description The experiment's arm that suggested, if any. */
@@ -2747,8 +2749,9 @@ export type Experiments = components['schemas']['Experiments'];
 export type Features = components['schemas']['Features'];
 export type Feed = components['schemas']['Feed'];
 export type FeedOptions = components['schemas']['FeedOptions'];
-export type FeedPut = components['schemas']['FeedPut'];
+export type FeedPatch = components['schemas']['FeedPatch'];
 export type FeedSchedule = components['schemas']['FeedSchedule'];
+export type FeedStatus = components['schemas']['FeedStatus'];
 export type FeedTable = components['schemas']['FeedTable'];
 export type Feedback = components['schemas']['Feedback'];
 export type FeedbackCount = components['schemas']['FeedbackCount'];
@@ -2756,6 +2759,7 @@ export type FeedbackCounts = components['schemas']['FeedbackCounts'];
 export type FeedbackEvent = components['schemas']['FeedbackEvent'];
 export type FeedbackItem = components['schemas']['FeedbackItem'];
 export type FeedbackKind = components['schemas']['FeedbackKind'];
+export type FeedbackSource = components['schemas']['FeedbackSource'];
 export type FeedbackStored = components['schemas']['FeedbackStored'];
 export type Feeds = components['schemas']['Feeds'];
 export type Filters = components['schemas']['Filters'];

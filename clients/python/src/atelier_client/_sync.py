@@ -345,9 +345,13 @@ class Client:
         return self._json("GET", at("feeds", name))
 
     def put_feed(
-        self, name: str, feed: t.FeedPut, *, if_match: str | None = None, if_none_match: str | None = None
+        self, name: str, feed: t.Feed, *, if_match: str | None = None, if_none_match: str | None = None
     ) -> t.Feed:
         return self._json("PUT", at("feeds", name), json=feed, headers=conditions(if_match, if_none_match))
+
+    def patch_feed(self, name: str, change: t.FeedPatch, *, if_match: str | None = None) -> t.Feed:
+        """Sets the fields that the change names; None removes one."""
+        return self._json("PATCH", at("feeds", name), json=change, headers=conditions(if_match))
 
     def delete_feed(self, name: str, *, if_match: str | None = None) -> None:
         self.request("DELETE", at("feeds", name), headers=conditions(if_match))

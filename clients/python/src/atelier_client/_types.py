@@ -359,6 +359,7 @@ class EventReceipt(TypedDict):
     attribution: NotRequired[str | None]
     id: str
     recorded: bool
+    warning: NotRequired[Warning | None]
 
 
 class EventStored(TypedDict):
@@ -383,6 +384,8 @@ class EventsImported(TypedDict):
     known: int
     recorded: int
     refused: int
+    unattributed: int
+    warnings: list[Finding]
 
 
 class Experiment(TypedDict):
@@ -461,19 +464,15 @@ Features: TypeAlias = 'dict[str, str | float | list[str | int] | None]'
 
 
 class Feed(TypedDict):
-    """A stored source, with the state of its fetches."""
+    """Where a feed is, when it is fetched, and how it is read and stored."""
 
-    due_at: NotRequired[str | None]
-    failure: NotRequired[str | None]
-    failures: int
-    has_credentials: bool
-    is_fetching: bool
-    last_import: NotRequired[int | None]
-    name: str
-    options: FeedOptions
+    authorization: NotRequired[str | None]
+    has_credentials: NotRequired[bool | None]
+    name: NotRequired[str | None]
+    options: NotRequired[FeedOptions]
     schedule: NotRequired[FeedSchedule | None]
-    succeeded_at: NotRequired[str | None]
-    tried_at: NotRequired[str | None]
+    state: NotRequired[FeedStatus | None]
+    stored_at: NotRequired[str | None]
     url: str
 
 
@@ -491,20 +490,8 @@ class FeedOptions(TypedDict):
     table: NotRequired[FeedTable]
 
 
-class FeedPut(TypedDict):
-    """Where a feed is, when it is fetched, and how it is read and stored."""
-
-    authorization: NotRequired[str | None]
-    delimiter: NotRequired[str | None]
-    encoding: NotRequired[str | None]
-    format: NotRequired[str | None]
-    map: NotRequired[list[str]]
-    mirror_limit: NotRequired[int | None]
-    mode: NotRequired[Literal['replace', 'merge', 'mirror', 'delete']]
-    schedule: NotRequired[FeedSchedule | None]
-    skip_bad: NotRequired[bool]
-    table: NotRequired[Literal['articles', 'customers', 'outfits']]
-    url: str
+FeedPatch: TypeAlias = 'dict[str, Any]'
+"""A change to a feed: set fields, or remove them with null. An object is merged into the stored object."""
 
 
 class FeedSchedule(TypedDict):
@@ -512,6 +499,18 @@ class FeedSchedule(TypedDict):
 
     at: NotRequired[list[str]]
     every: NotRequired[str | None]
+
+
+class FeedStatus(TypedDict):
+    """What came of a feed's fetches."""
+
+    due_at: NotRequired[str | None]
+    failure: NotRequired[str | None]
+    failures: int
+    is_fetching: bool
+    last_import: NotRequired[int | None]
+    succeeded_at: NotRequired[str | None]
+    tried_at: NotRequired[str | None]
 
 
 FeedTable: TypeAlias = "Literal['articles', 'customers', 'outfits']"
@@ -547,6 +546,10 @@ FeedbackItem: TypeAlias = 'Accepted | Problem'
 
 FeedbackKind: TypeAlias = "Literal['shown', 'accepted', 'rejected', 'bought', 'returned', 'kept']"
 """What became of a suggestion."""
+
+
+FeedbackSource: TypeAlias = "Literal['shop', 'pages']"
+"""Who reported what became of a suggestion."""
 
 
 class FeedbackStored(TypedDict):
@@ -1219,3 +1222,4 @@ class FeedbackCount(Outcomes):
     arm: NotRequired[str | None]
     method: str
     release: str
+    source: FeedbackSource
