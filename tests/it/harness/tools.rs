@@ -56,15 +56,15 @@ impl MemoryGroup {
             (Path::new("/sys/fs/cgroup"), "memory.max")
         };
         let group = Self(root.join(name));
-        fs::create_dir(&group.0)?;
-        fs::write(group.0.join(limit), bytes.to_string())?;
+        group.change(r#"mkdir "$0" && echo "$2" > "$0/$1""#, &[limit, &bytes.to_string()])?;
         Ok(group)
     }
 
     /// The same program in the group.
     pub fn hold(&self, command: &Command) -> Command {
         let mut held = Command::new("sh");
-        held.args(["-c", r#"echo $$ > "$0/cgroup.procs" && exec "$@""#]).arg(&self.0);
+        let enter = format!(r#"{AS_ROOT} sh -c 'echo "$1" > "$0/cgroup.procs"' "$0" "$$" && exec "$@""#);
+        held.args(["-c", &enter]).arg(&self.0);
         held.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
@@ -74,11 +74,22 @@ impl MemoryGroup {
         }
         held
     }
+
+    /// Runs a script, whose `$0` is the group.
+    fn change(&self, script: &str, arguments: &[&str]) -> std::io::Result<()> {
+        let run = format!(r#"{AS_ROOT} sh -c "$1" "$0" "$2" "$3""#);
+        let output =
+            Command::new("sh").args(["-c", &run]).arg(&self.0).arg(script).args(arguments).output()?;
+        if output.status.success() { Ok(()) } else { Err(std::io::Error::other(last_line(&output))) }
+    }
 }
+
+/// Before a command in a script: groups are root's.
+const AS_ROOT: &str = r#"$([ "$(id -u)" = 0 ] || echo sudo -n)"#;
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
+        let _ = self.change(r#"rmdir "$0""#, &[]);
     }
 }
 
