@@ -23,7 +23,7 @@ pub struct Offered<'a> {
     steer: Option<Steer>,
     admissible: Arc<Mask>,
     pub(super) blanks: Vec<Blank>,
-    /// There may be any number: [`bounded`](super::bounded) cuts them.
+    /// There may be any number: `bounded` cuts them.
     pub warnings: Vec<Warning>,
 }
 

@@ -314,10 +314,10 @@ export class Client {
   /** How many events happened in the last days, by kind. */
   getEventCounts = (query: { days?: number } = {}): Promise<t.EventCounts> => this.#json("GET", "/events/counts", { query });
 
-  /** Acceptance of the last days' suggestions, by day, method, release, arm, type, slot, or a feature of the customers. The
-   * others count only some suggestions. */
+  /** Acceptance of the last days' suggestions, by day, method, release, arm, type, slot, source, or a feature of the
+   * customers. The others count only some suggestions. */
   getAcceptance = (
-    query: { by?: string; days?: number; release?: string; method?: string; arm?: string; type?: string; slot?: number } = {},
+    query: { by?: string; days?: number; release?: string; method?: string; arm?: string; type?: string; slot?: number; source?: string } = {},
   ): Promise<t.Acceptance> => this.#json("GET", "/feedback/acceptance", { query });
 
   getFeedbackCounts = (): Promise<t.FeedbackCounts> => this.#json("GET", "/feedback/counts");

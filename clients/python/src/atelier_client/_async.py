@@ -182,10 +182,11 @@ class AsyncClient:
         arm: str | None = None,
         type: str | None = None,
         slot: int | None = None,
+        source: str | None = None,
     ) -> t.Acceptance:
-        """Acceptance of the last days' suggestions, by day, method, release, arm, type, slot, or a feature of the customers.
-        The others count only some suggestions."""
-        only = given(by=by, days=days, release=release, method=method, arm=arm, type=type, slot=slot)
+        """Acceptance of the last days' suggestions, by day, method, release, arm, type, slot, source, or a feature of the
+        customers. The others count only some suggestions."""
+        only = given(by=by, days=days, release=release, method=method, arm=arm, type=type, slot=slot, source=source)
         return await self._json("GET", "/feedback/acceptance", params=only)
 
     async def export_accepted_outfits(self) -> AsyncIterator[dict[str, Any]]:
