@@ -111,7 +111,7 @@ pub(super) fn short(found: &Value) -> String {
 }
 
 fn read_size(size: &str, count: &Value) -> Result<Counted, String> {
-    few_words("stock's size", size.to_owned())?;
+    few_words("stock's size", size)?;
     let sizes = fold_size(size)
         .ok_or_else(|| format!("stock by size has no size {size:?}; for all sizes, write a count alone"))?;
     Ok(Counted::new(sizes, None, read_count(count, &format!("the stock of size {size:?}"))?))
@@ -131,7 +131,9 @@ fn read_entry(number: usize, entry: &Value) -> Result<Counted, String> {
         return Err(format!("stock has size, store and count; entry {number} has {other:?}"));
     }
     let size = read_word(fields, "size", number)?;
-    let size = size.map(|size| few_words(&format!("stock's size in entry {number}"), size)).transpose()?;
+    if let Some(size) = &size {
+        few_words(&format!("stock's size in entry {number}"), size)?;
+    }
     let sizes = size.and_then(|size| fold_size(&size)).unwrap_or_default();
     let store = read_word(fields, "store", number)?.map(|store| fold(&store));
     let count = fields.get("count").ok_or_else(|| format!("entry {number} of stock has no count"))?;

@@ -162,7 +162,7 @@ fn normalise_one(variant: Value) -> Result<(ArticleId, Value), String> {
         *value = match name.as_str() {
             "id" => id.as_str().into(),
             "gtin" | "link" | "image" => word(name, value)?.into(),
-            "size" => few_words(name, word(name, value)?)?.into(),
+            "size" => few_word(name, value)?,
             "options" => options(value)?,
             "price" => Value::from(json_number(read_price(value)?)),
             "stock" => stock(value)?,
@@ -185,13 +185,19 @@ fn word(name: &str, value: &Value) -> Result<String, String> {
 }
 
 /// A catalogue has a set for each combination of what the options list.
-pub(super) fn few_words(name: &str, text: String) -> Result<String, String> {
-    let found = fold_value(&text).len();
+pub(super) fn few_words(name: &str, text: &str) -> Result<(), String> {
+    let found = fold_value(text).len();
     if found <= MOST_WORDS {
-        Ok(text)
+        Ok(())
     } else {
         Err(format!("its {name} lists {found} values, at most {MOST_WORDS} are allowed"))
     }
+}
+
+fn few_word(name: &str, value: &Value) -> Result<Value, String> {
+    let text = word(name, value)?;
+    few_words(name, &text)?;
+    Ok(text.into())
 }
 
 fn options(value: &Value) -> Result<Value, String> {
@@ -204,8 +210,7 @@ fn options(value: &Value) -> Result<Value, String> {
     }
     let given = given.iter().filter(|(_, value)| !value.is_null());
     let read = |(name, value): (&String, &Value)| {
-        let what = format!("option {name:?}");
-        Ok::<_, String>((name.clone(), few_words(&what, word(&what, value)?)?.into()))
+        Ok::<_, String>((name.clone(), few_word(&format!("option {name:?}"), value)?))
     };
     Ok(Value::Object(given.map(read).collect::<Result<Map<_, _>, _>>()?))
 }
