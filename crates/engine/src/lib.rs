@@ -8,5 +8,6 @@ pub mod inference;
 pub mod onnx_runtime;
 pub mod outfit_memory;
 pub mod packed_article;
+mod pairs;
 pub mod release;
 pub mod tables;

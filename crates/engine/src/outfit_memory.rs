@@ -5,14 +5,15 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
+use atelier_core::domain::Mask;
+
+use crate::pairs;
+
 /// What is known of a candidate, each as ln(1 + x).
 pub const FEATURES: usize = 7;
 /// The outfits of an article that are looked at, the latest. It bounds the time of a question: an article may be in a tenth of all
 /// outfits.
 const LATEST: usize = 1024;
-/// The visible articles that an outfit must have. Pairs of articles say what one of them tells.
-const SHARED: usize = 2;
-
 /// Outfits, and which of them an article is in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutfitMemory {
@@ -80,8 +81,8 @@ impl OutfitMemory {
         (0..number(self.outfits.starts.len() - 1)).map(|outfit| self.outfits.of(outfit))
     }
 
-    /// What the outfits that share two of the visible articles say of those that are wanted. One that is learned from is left
-    /// out: any with these articles and its size says the same of the target.
+    /// What the outfits that share two of the visible articles say of those that are wanted; what single articles say is in the
+    /// tables. An outfit that is learned from is left out: any with these articles and its size says the same of the target.
     pub fn describe(&self, visible: &[u32], own: Option<Own>, is_wanted: impl Fn(u32) -> bool) -> Candidates {
         let rarities: Vec<f32> = visible.iter().map(|article| self.rarity(*article, own.is_some())).collect();
         let (mut said, mut named, mut left_out) = (Vec::new(), Vec::new(), own);
@@ -92,7 +93,7 @@ impl OutfitMemory {
                     shared += 1;
                     rare += rarities[place];
                 } else if is_wanted(article) {
-                    named.push((article, said.len()));
+                    named.push(pairs::pack(article, number(said.len())));
                 }
             }
             let is_own = |own: Own| {
@@ -104,15 +105,14 @@ impl OutfitMemory {
                 said.push(say(visible.len(), articles.len(), shared, rare));
             }
         }
-        named.sort_unstable();
-        let add_up = |named: &[(u32, usize)]| {
-            let mut sums = [0.0; FEATURES];
-            for (_, outfit) in named {
-                sums.iter_mut().zip(said[*outfit]).for_each(|(sum, says)| *sum += says);
+        let candidates = pairs::by_first(&mut named).map(|(article, outfits)| {
+            let mut sums = [1.0; FEATURES];
+            for outfit in outfits {
+                sums.iter_mut().zip(said[outfit as usize]).for_each(|(sum, says)| *sum += says);
             }
-            (named[0].0, sums.map(f32::ln_1p))
-        };
-        named.chunk_by(|(one, _), (next, _)| one == next).map(add_up).collect()
+            (article, sums.map(f32::ln))
+        });
+        candidates.collect()
     }
 
     /// The outfits that have the article with most of the visible ones. If several have as many, those are counted whose articles
@@ -158,17 +158,20 @@ impl OutfitMemory {
         alike
     }
 
-    /// The outfits that share enough articles with the visible ones.
-    #[expect(clippy::stable_sort_primitive, reason = "it merges the articles' lists, which ascend")]
+    /// The outfits that share two articles with the visible ones.
     fn sharing(&self, visible: &[u32]) -> Vec<&[u32]> {
-        let mut found: Vec<u32> = Vec::new();
+        let mut seen = Mask::none(self.outfits.starts.len());
+        let mut again = seen.clone();
         for &article in visible {
             let with_article = self.with_article.of(article);
-            found.extend_from_slice(&with_article[with_article.len().saturating_sub(LATEST)..]);
+            for &outfit in &with_article[with_article.len().saturating_sub(LATEST)..] {
+                if seen.contains(outfit) {
+                    again.insert(outfit);
+                }
+                seen.insert(outfit);
+            }
         }
-        found.sort();
-        let often = found.chunk_by(|one, next| one == next).filter(|same| same.len() >= SHARED);
-        often.map(|same| self.outfits.of(same[0])).collect()
+        again.iter().map(|outfit| self.outfits.of(outfit)).collect()
     }
 
     /// `own` is whether the counts include the outfit that is learned from.
@@ -186,7 +189,7 @@ fn say(visible: usize, articles: usize, shared: usize, rare: f32) -> [f32; FEATU
     let cosine = overlap / ((visible * (articles - 1)) as f32).sqrt();
     [
         1.0,
-        if shared > SHARED { 1.0 } else { 0.0 },
+        if shared > 2 { 1.0 } else { 0.0 },
         cosine,
         cosine.powi(3),
         overlap * overlap / (articles - shared) as f32,

@@ -246,9 +246,10 @@ impl Tables {
     /// The articles of the vocabulary that an article of the outfit boosts, each with by how much.
     pub fn boosts_of_article(&self, article: u32) -> impl Iterator<Item = (u32, f32)> {
         self.memory.iter().flat_map(move |memory| {
-            let row = article as usize;
-            let articles = memory.articles[row * memory.columns..][..memory.columns].iter().enumerate();
-            let boosts = articles.map(move |(column, other)| (*other, memory.strengths.number(row, column)));
+            let (row, mut strengths) = (article as usize, vec![0.0; memory.columns]);
+            memory.strengths.add(row, &mut strengths);
+            let articles = &memory.articles[row * memory.columns..][..memory.columns];
+            let boosts = articles.iter().copied().zip(strengths);
             boosts.filter(|(_, strength)| *strength != 0.0)
         })
     }

@@ -500,7 +500,7 @@ fn boosts(tables: &Tables, question: &Question) -> Boosts {
     let boosts = visible.iter().flat_map(|own| tables.boosts_of_article(*own));
     let boosts = boosts.chain(tables.boosts_of_outfits(asked, |index| find(index).is_some()));
     let boosts = boosts.chain(tables.boosts_of_context(&question.context));
-    Boosts::new(boosts.filter_map(|(index, by)| Some((find(index)?, by))).collect())
+    Boosts::new(boosts.filter_map(|(index, by)| Some((find(index)?, by))))
 }
 
 /// The articles of the vocabulary that an outfit has, by number.

@@ -28,6 +28,7 @@ use self::{
     tally::Tally,
 };
 use super::{Answer, Question, cores::RunCores};
+use crate::pairs;
 
 /// The panels, times questions, for which it pays to wake another core: 64,000 logits.
 const PAYS: usize = 2_000;
@@ -38,14 +39,11 @@ pub(super) struct Boosts(Vec<(u32, f32)>);
 
 impl Boosts {
     /// Boosts of the same position are added up.
-    pub(super) fn new(mut boosts: Vec<(u32, f32)>) -> Self {
-        boosts.sort_by_key(|(position, _)| *position);
-        boosts.dedup_by(|(position, boost), (before, sum)| {
-            let is_same = position == before;
-            *sum += if is_same { *boost } else { 0.0 };
-            is_same
-        });
-        Self(boosts)
+    pub(super) fn new(boosts: impl Iterator<Item = (u32, f32)>) -> Self {
+        let mut pairs: Vec<u64> =
+            boosts.map(|(position, boost)| pairs::pack(position, boost.to_bits())).collect();
+        let boosts = pairs::by_first(&mut pairs);
+        Self(boosts.map(|(position, boosts)| (position, boosts.map(f32::from_bits).sum())).collect())
     }
 
     fn as_slice(&self) -> &[(u32, f32)] {

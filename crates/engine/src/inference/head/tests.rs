@@ -98,7 +98,7 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
         let count = if row.is_multiple_of(2) { 0 } else { articles.min(40) };
         let step = articles / count.max(1);
         let boosted = (0..count).map(|index| u32::try_from(articles - 1 - index * step).unwrap());
-        Boosts::new(boosted.zip(numbers(seed + 20 + row as u64, count)).collect())
+        Boosts::new(boosted.zip(numbers(seed + 20 + row as u64, count)))
     };
     Case {
         boosts: (0..batch).map(boosts).collect(),
