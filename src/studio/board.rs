@@ -17,7 +17,7 @@ use crate::{
     releases::{LiveRelease, routing::Route},
 };
 
-/// Ranks up to this one are good, however much likelier the first is.
+/// Ranks up to this one are good, however much more likely the first is.
 const GOOD: usize = 5;
 
 pub(super) struct Board {

@@ -32,7 +32,7 @@ use crate::{
     platform::{
         fault::ServiceError,
         http::AppState,
-        page::{Address, figures::likelier},
+        page::{Address, figures::more_likely},
     },
     releases::{LiveRelease, routing::Route},
 };
@@ -89,7 +89,7 @@ pub(super) struct SuggestionView {
     pub(super) share: String,
     /// The length of the bar, in percent of the longest.
     pub(super) bar: String,
-    /// How much likelier it is than for an unknown customer.
+    /// How much more likely it is than for an unknown customer.
     pub(super) lift: Option<f64>,
     /// Each in words, such as `because their fit is slim`, with its factor.
     pub(super) reasons: Vec<(String, f64)>,
@@ -103,7 +103,7 @@ pub(super) struct SuggestionView {
 
 /// What is said of a lift without asking; nothing if it is about as likely.
 pub(super) fn notable(lift: f64) -> Option<&'static str> {
-    (!(1.0 / NOTABLE..NOTABLE).contains(&lift)).then(|| likelier(lift))
+    (!(1.0 / NOTABLE..NOTABLE).contains(&lift)).then(|| more_likely(lift))
 }
 
 pub(super) struct SetView {

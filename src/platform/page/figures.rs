@@ -37,11 +37,11 @@ pub(crate) fn times(factor: f64) -> String {
 }
 
 /// A factor of likelihood in words, in three bands each way.
-pub(crate) fn likelier(factor: f64) -> &'static str {
+pub(crate) fn more_likely(factor: f64) -> &'static str {
     match factor {
-        much if much >= 3.0 => "much likelier",
-        more if more >= 1.5 => "likelier",
-        little if little >= 1.0 => "a little likelier",
+        much if much >= 3.0 => "much more likely",
+        more if more >= 1.5 => "more likely",
+        little if little >= 1.0 => "a little more likely",
         little if little > 1.0 / 1.5 => "a little less likely",
         less if less > 1.0 / 3.0 => "less likely",
         _ => "much less likely",
@@ -91,9 +91,9 @@ mod tests {
     fn figures_have_their_significant_digits() {
         assert_eq!([12.3, 1.234, 0.5].map(times), ["×12", "×1.23", "×0.50"]);
         assert_eq!([7449.0, 0.001].map(times), ["over ×20", "under ×0.05"]);
-        assert_eq!([3.0, 2.9, 1.1].map(likelier), ["much likelier", "likelier", "a little likelier"]);
+        assert_eq!([3.0, 2.9, 1.1].map(more_likely), ["much more likely", "more likely", "a little more likely"]);
         let less = ["a little less likely", "less likely", "much less likely"];
-        assert_eq!([0.9, 0.5, 0.3].map(likelier), less);
+        assert_eq!([0.9, 0.5, 0.3].map(more_likely), less);
     }
 
     #[test]

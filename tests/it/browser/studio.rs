@@ -20,7 +20,7 @@ async fn reads_reasons_in_words_and_figures_on_demand(db: TestDatabase) {
     window.until(&format!("{why}?.innerText.trim() === 'Why'")).await;
     window.click(".reasons summary").await;
     // Three bands each way, and no factor above 20.
-    window.until(&format!("/(likelier|less likely)/.test({why}.innerText)")).await;
+    window.until(&format!("/(more likely|less likely)/.test({why}.innerText)")).await;
     window.until(&format!("/×\\d/.test({why}.innerText)")).await;
     let factors = "[...document.querySelectorAll('.reasons')].flatMap(one => [...one.textContent.matchAll(/×([\\d.]+)/g)])";
     let most = window.run(&format!("return Math.max(...{factors}.map(found => Number(found[1])))")).await;

@@ -75,7 +75,7 @@ async fn an_unknown_customer_is_compared_with_one(Stylist(service, browser): Sty
     assert!(compared(&html).iter().any(|factor| *factor != "×1.00"), "{html}");
     let html = browser.page(format!("/studio?{OUTFIT}&own.occasion=office&if.age=60")).await;
     assert!(compared(&html).is_empty(), "{html}");
-    html.lacks(["likely for this", "likelier for this"]);
+    html.lacks(["likely for this", "more likely for this"]);
 }
 
 #[apply(on_sqlite)]

@@ -586,7 +586,7 @@ async fn pairs_and_quotas_move_suggestions_and_rules_hold_in_whole_outfits(Demo(
         log_probability + f64::from(u8::try_from(heels).unwrap()) * 2.2_f64.ln()
     };
     assert!(sets.is_sorted_by(|a, b| weight(a) >= weight(b) - 1e-6), "{sets:?}");
-    assert!(!sets.is_sorted_by(|a, b| a.0 >= b.0), "some come before likelier ones: {sets:?}");
+    assert!(!sets.is_sorted_by(|a, b| a.0 >= b.0), "some come before more likely ones: {sets:?}");
 }
 
 /// Numbers that look random.
