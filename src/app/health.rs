@@ -8,7 +8,7 @@ use std::{
 };
 
 use atelier_engine::inference::AskError;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::platform::{
     db::StoreError,
@@ -25,7 +25,6 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// What the last checks found.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         if let Some(error) = lock(&self.store).clone() {
             return Err(error.into());
@@ -42,32 +41,24 @@ fn lock<E>(found: &Mutex<Option<E>>) -> MutexGuard<'_, Option<E>> {
 /// Checks the database and the default method until the service ends. They do not wait for each other: a busy model may
 /// take seconds.
 pub(crate) async fn watch(state: AppState) -> Infallible {
-    let store = async {
-        let mut times = times();
-        loop {
-            times.tick().await;
-            let found = state.store.ping().await.err();
-            *lock(&state.part::<Arc<Health>>().store) = found;
-        }
-    };
-    let model = async {
-        let mut times = times();
-        loop {
-            times.tick().await;
-            let found = probe(&state).await.err();
-            *lock(&state.part::<Arc<Health>>().model) = found;
-        }
-    };
+    let health = state.part::<Arc<Health>>();
     tokio::select! {
-        never = store => never,
-        never = model => never,
+        never = keep_checking(&health.store, || state.store.ping()) => never,
+        never = keep_checking(&health.model, || probe(&state)) => never,
     }
 }
 
-fn times() -> Interval {
+async fn keep_checking<E, F: Future<Output = Result<(), E>>>(
+    found: &Mutex<Option<E>>,
+    check: impl Fn() -> F,
+) -> Infallible {
     let mut times = interval(PERIOD);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    times
+    loop {
+        times.tick().await;
+        let error = check().await.err();
+        *lock(found) = error;
+    }
 }
 
 async fn probe(state: &AppState) -> Result<(), AskError> {

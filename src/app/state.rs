@@ -27,7 +27,7 @@ use crate::{
     telemetry::Traces,
 };
 
-/// What the owner of a service chooses or opens.
+/// What the owner of a service chooses or opens; `Ground` says more.
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
 pub struct Parts {
     pub store: Store,
@@ -36,18 +36,13 @@ pub struct Parts {
     pub limits: Limits,
     /// Issues and opens completion ids.
     pub tickets: Tickets,
-    /// For how long events matter.
     pub events: EventTerms,
     pub access: Access,
-    /// Sites whose pages may call the service.
     pub cross_origins: CrossOrigins,
-    /// Proxies whose word about their caller counts.
     pub trusted_proxies: Networks,
     pub traces: Traces,
     pub clock: Clock,
-    /// How pages write prices and dates.
     pub notation: Notation,
-    /// In which people write times of rules.
     pub zone: Zone,
     /// Gift cards and other things in feeds that nobody wears.
     pub not_worn: NotWorn,

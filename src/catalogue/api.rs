@@ -14,7 +14,7 @@ use serde::{
     de::{MapAccess, Visitor},
     ser::{self, SerializeMap},
 };
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{self, RefOr},
@@ -31,13 +31,13 @@ use crate::{
     platform::http::{
         AppState, Finding, Kind, Problem,
         extract::{ConditionalQuery, Json},
-        item::{Items, add_schema},
+        item::{Items, add_schema, reference},
         paging::{self, ArticleQuery, Page},
         resource::check_id,
         routes::Routes,
         schema::{
             ArticleIdSchema, ArticleTypeSchema, ConditionSchema, EmbeddingSchema, InStockSchema, PriceSchema,
-            StockSchema, VariantSchema,
+            StockSchema, VariantSchema, schema,
         },
     },
     releases::{
@@ -50,7 +50,6 @@ pub(crate) fn router() -> Routes {
     resource::router::<Article>().scoped(Scope::Catalogue, routes!(list))
 }
 
-/// An article in an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct ArticleBody {
     article: Arc<PackedArticle>,
@@ -180,21 +179,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// An article: its id, its type, and the shop's other attributes.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only the schema of an article, which serializes itself")]
-struct ArticleFields {
-    #[schema(value_type = ArticleIdSchema)]
-    id: String,
-    #[schema(value_type = ArticleTypeSchema)]
-    r#type: String,
-    #[serde(flatten)]
-    attributes: Map<String, Value>,
-}
-
 impl PartialSchema for ArticleBody {
     fn schema() -> RefOr<openapi::Schema> {
-        ArticleFields::schema()
+        RefOr::T(schema(json!({
+            "type": "object", "required": ["id", "type"], "additionalProperties": {},
+            "properties": {"id": reference("ArticleId"), "type": reference("ArticleType")},
+            "description": "An article: its id, its type, and the shop's other attributes.",
+        })))
     }
 }
 
@@ -323,25 +314,14 @@ struct ArticlePut {
     attributes: Map<String, Value>,
 }
 
-/// A change to an article: set attributes, or remove them with null. An object is merged into a stored object.
-#[derive(ToSchema)]
-#[schema(as = ArticlePatch, example = json!({"in_stock": false, "colour": null}))]
-#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
-struct ArticleChange {
-    /// Optional; must be the id in the path.
-    #[schema(nullable = false)]
-    id: Option<ArticleIdSchema>,
-    #[schema(nullable = false)]
-    r#type: Option<ArticleTypeSchema>,
-    price: Option<PriceSchema>,
-    in_stock: Option<InStockSchema>,
-    stock: Option<StockSchema>,
-    /// What a basket holds of it. The article's `sizes` and `stock` follow from theirs.
-    variants: Option<Vec<VariantSchema>>,
-    embedding: Option<EmbeddingSchema>,
-    #[schema(additional_properties)]
-    #[serde(flatten)]
-    attributes: Map<String, Value>,
+/// The schema of a change: the same attributes, none of them required.
+fn describe_change() -> (String, RefOr<openapi::Schema>) {
+    let mut change = json!(ArticlePut::schema());
+    let about = "A change to an article: set attributes, or remove them with null. An object is merged into a stored object.";
+    change["description"] = about.into();
+    change["example"] = json!({"in_stock": false, "colour": null});
+    change.as_object_mut().and_then(|change| change.remove("required"));
+    ("ArticlePatch".to_owned(), RefOr::T(schema(change)))
 }
 
 impl Resource for Article {
@@ -374,7 +354,7 @@ impl Resource for Article {
         let mut schemas = Vec::new();
         add_schema::<ArticleBody>(&mut schemas);
         add_schema::<ArticlePut>(&mut schemas);
-        add_schema::<ArticleChange>(&mut schemas);
+        schemas.push(describe_change());
         add_schema::<StoredFields>(&mut schemas);
         (items, schemas)
     }

@@ -32,17 +32,14 @@ use crate::{
 
 /// A resource with bodies.
 pub(crate) trait Resource: db::Resource<Id: PathParameter + fmt::Debug> {
-    /// The body of an answer.
     type Body: From<Self> + Serialize;
     /// The body of an answer to a change, with warnings.
     type StoredBody: Serialize;
-    /// The bodies of PUT and PATCH.
     type PutBody: DeserializeOwned + Send + 'static;
     type PatchBody: DeserializeOwned + Send + 'static;
     /// What the API says of it, with the schemas that it names.
     fn describe() -> (Items<'static>, Vec<(String, RefOr<openapi::Schema>)>);
 
-    /// The problem of an id without a value.
     fn unknown(id: &Self::Id) -> Problem;
     /// Gives the value, and warnings about it.
     fn read(body: Self::PutBody, id: Self::Id, schema: &Schema) -> Result<(Self, Vec<Finding>), Problem>;

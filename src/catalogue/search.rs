@@ -36,7 +36,6 @@ const MOST_READ: usize = 20_000;
 #[derive(Debug)]
 pub struct Found<T> {
     pub rows: Vec<T>,
-    /// How many were found.
     pub count: usize,
     /// Whether there may be more than were counted.
     pub is_cut: bool,
@@ -99,7 +98,6 @@ pub async fn articles(
     collect(store.articles().with_words(&search.groups(), None), fit, MOST_READ).await
 }
 
-/// How well a row fits a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Not,
@@ -131,7 +129,6 @@ async fn collect<T>(
     Ok(Found { rows, count, is_cut: read == most_read || count == most })
 }
 
-/// The words of a search.
 struct Search(Vec<Word>);
 
 struct Word {

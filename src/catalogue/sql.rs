@@ -10,10 +10,9 @@ use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::platform::db::{
     Change, ChangeError, Resource, Resources, Store, StoreError, json, pages::PARSED_TOGETHER, revisions,
-    search, upsert,
+    search, upsert, values,
 };
 
-/// The articles of a [`Store`].
 pub type Articles<'a> = Resources<'a, Article>;
 
 impl Store {
@@ -98,7 +97,6 @@ impl Articles<'_> {
     }
 }
 
-/// Which articles a list has.
 #[derive(Debug, Clone, Default)]
 pub struct ArticleFilter {
     /// Words, each of which the id, the type or a text attribute must contain, in any case.
@@ -223,11 +221,9 @@ impl Resource for Article {
 
     async fn check_aliases(&self, store: &Store, connection: &mut AnyConnection) -> Result<(), ChangeError> {
         let refuse = |name, reason| PatchError::Article(ArticleError::Attribute { name, reason });
+        let sql = "select id, article_id from variants where id = $1 and article_id <> $1 limit 1";
         let own: Option<(String, String)> =
-            sqlx::query_as("select id, article_id from variants where id = $1 and article_id <> $1 limit 1")
-                .bind(self.id.as_str())
-                .fetch_optional(&mut *connection)
-                .await?;
+            sqlx::query_as_with(sql, values![self.id.as_str()]).fetch_optional(&mut *connection).await?;
         if let Some((id, article)) = own {
             return Err(refuse("id", format!("{id:?} is the id of a variant of article {article:?}")).into());
         }

@@ -24,7 +24,7 @@ use indicatif::HumanCount;
 
 use super::{
     ModelFlags, Settings,
-    import::{DialectFlags, row_or_rows},
+    import::{DialectFlags, bad_rows, row_or_rows},
     name_setting,
     progress::Progress,
     serve::read_synonyms,
@@ -69,9 +69,6 @@ pub(super) struct Complete {
     dialect: DialectFlags,
     #[command(flatten)]
     filters: FilterFlags,
-    /// The default, which scripts may still name.
-    #[arg(long, hide = true, conflicts_with = "allow_out_of_stock")]
-    in_stock: bool,
     /// From 0 (most likely articles) to 1 (most different articles).
     #[arg(long, default_value_t = 0.0)]
     diversity: f64,
@@ -200,7 +197,7 @@ impl Complete {
             least_price: flags.min_price,
             most_price: flags.max_price,
             fit: !flags.allow_unfit,
-            in_stock: self.in_stock || !flags.allow_out_of_stock,
+            in_stock: !flags.allow_out_of_stock,
             store: flags.store.clone(),
             no_gos: !flags.allow_no_gos,
             ..Filters::default()
@@ -288,19 +285,10 @@ async fn complete(job: &Arc<Job>, input: &Path, output: &Path) -> Result<bool> {
         eprintln!("note: … and {} more {notes}", HumanCount(more_warnings));
     }
     if !written {
-        eprintln!(
-            "{}: not written. Fix the {} bad {}, or use --skip-bad",
-            output.display(),
-            HumanCount(bad),
-            row_or_rows(bad)
-        );
+        eprintln!("{}: not written. Fix the {}, or use --skip-bad", output.display(), bad_rows(bad));
         return Ok(false);
     }
-    let but = if bad > 0 {
-        format!(", {} bad {} skipped", HumanCount(bad), row_or_rows(bad))
-    } else {
-        String::new()
-    };
+    let but = if bad > 0 { format!(", {} skipped", bad_rows(bad)) } else { String::new() };
     eprintln!(
         "{}: {} outfits, {} suggestions{but}, in {:.1} s",
         output.display(),

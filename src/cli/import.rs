@@ -246,11 +246,10 @@ fn print_left_out(report: &Report, imported: &Imported) {
         );
     }
     if report.bad > 0 {
-        eprintln!("skipped: {} bad {}", HumanCount(report.bad), row_or_rows(report.bad));
+        eprintln!("skipped: {}", bad_rows(report.bad));
     }
 }
 
-/// The looks of a file, and its path.
 fn read_looks<'p>(
     path: &'p PathBuf,
     schema: &Schema,
@@ -264,12 +263,8 @@ fn read_looks<'p>(
         eprintln!("{}, row {line}: {reason}", path.display());
     }
     if !(errors.is_empty() || skip_bad) {
-        let bad = errors.len() as u64;
-        bail!(
-            "nothing was imported. Fix the {} bad {} of looks, or use --skip-bad",
-            HumanCount(bad),
-            row_or_rows(bad)
-        );
+        let bad = bad_rows(errors.len() as u64);
+        bail!("nothing was imported. Fix the {bad} of looks, or use --skip-bad");
     }
     Ok((path, looks))
 }
@@ -327,8 +322,9 @@ pub(super) fn show_steps(tell: impl Fn(&str) + Send + Sync) -> impl Fn(Step<'_>)
                 let (bar, began) = running.take().expect("it began; this is a bug");
                 bar.finish();
                 let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
-                let (rows, seconds) = (count_rows(good + bad), began.elapsed().as_secs_f64());
-                tell(&format!("{}: {rows} read{but}, in {seconds:.1} s", path.display()));
+                let (all, seconds) = (good + bad, began.elapsed().as_secs_f64());
+                let (count, rows) = (HumanCount(all), row_or_rows(all));
+                tell(&format!("{}: {count} {rows} read{but}, in {seconds:.1} s", path.display()));
             }
         }
     }
@@ -375,7 +371,6 @@ fn find_files(folder: &Path) -> Result<Files> {
     Ok(files)
 }
 
-/// Lists other files in the folder, for messages.
 fn list_others(folder: &Path, files: &Files) -> Result<String> {
     const LISTED: usize = 8;
     let read = [&files.articles, &files.customers, &files.outfits, &files.looks];
@@ -395,10 +390,7 @@ fn list_others(folder: &Path, files: &Files) -> Result<String> {
 }
 
 fn refusal(report: &Report) -> String {
-    let bad = match report.bad {
-        1 => "the bad row".into(),
-        bad => format!("the {} bad rows", HumanCount(bad)),
-    };
+    let bad = if report.bad == 1 { "the bad row".into() } else { format!("the {}", bad_rows(report.bad)) };
     match report.good {
         0 => format!("nothing was imported. Fix {bad}; there are no good ones"),
         1 => format!("nothing was imported. Fix {bad}, or import the one good row with --skip-bad"),
@@ -420,8 +412,8 @@ fn too_many_missing(missing: u64, before: u64, limit: u8) -> String {
     )
 }
 
-fn count_rows(count: u64) -> String {
-    format!("{} {}", HumanCount(count), row_or_rows(count))
+pub(super) fn bad_rows(count: u64) -> String {
+    format!("{} bad {}", HumanCount(count), row_or_rows(count))
 }
 
 pub(super) fn row_or_rows(count: u64) -> &'static str {

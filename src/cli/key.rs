@@ -123,7 +123,6 @@ fn find<'k>(keys: &'k [ApiKey], wanted: &str) -> Result<&'k ApiKey> {
     }
 }
 
-/// A line for each key, newest first, in columns.
 fn table(keys: &[ApiKey], now: Timestamp) -> String {
     let time = |at: Timestamp| calendar::moment(at.millis().div_euclid(1000), 1, true);
     let row = |key: &ApiKey| {

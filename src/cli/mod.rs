@@ -89,7 +89,6 @@ enum Verb {
 }
 
 impl Verb {
-    /// The flags of a verb that uses models.
     fn models(&self) -> Option<&ModelFlags> {
         match self {
             Self::Serve(serve) | Self::Demo(serve) => Some(&serve.models),
@@ -134,7 +133,6 @@ impl ModelFlags {
     }
 }
 
-/// Runs the program.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
@@ -200,14 +198,12 @@ fn run(cli: Cli) -> Result<ExitCode> {
 #[error("no database is named; run `{SHOP} {0}`")]
 struct NoDatabase(String);
 
-/// The settings, with their origins for messages.
 struct Settings {
     config: Config,
     origins: Origins,
 }
 
 impl Settings {
-    /// The database that is named.
     fn database(&self) -> Result<&str, NoDatabase> {
         self.config.database.url.as_deref().ok_or_else(|| {
             let arguments: Vec<_> =

@@ -378,7 +378,6 @@ async fn serve_first_release(
     }
 }
 
-/// Applies the changes of other replicas.
 async fn follow_replicas(releases: Arc<Releases>) {
     /// With the time that it takes to read what changed, a change is here within a second.
     const PERIOD: Duration = Duration::from_millis(300);
@@ -395,7 +394,6 @@ async fn follow_replicas(releases: Arc<Releases>) {
     }
 }
 
-/// Starts what runs in the background whatever is asked.
 fn start_background(background: &mut JoinSet<()>, state: &AppState, events_kept: Duration) {
     background.spawn(watch_experiments(state.store.clone(), Arc::clone(state.releases())));
     background.spawn(renew_ticket_keys(state.tickets().clone()));
@@ -405,7 +403,6 @@ fn start_background(background: &mut JoinSet<()>, state: &AppState, events_kept:
     background.spawn(remove_what_is_old(state.store.clone(), events_kept));
 }
 
-/// Stops experiments that are beyond their limits.
 async fn watch_experiments(store: Store, releases: Arc<Releases>) {
     const PAUSE: Duration = Duration::from_secs(15);
     loop {
@@ -509,7 +506,6 @@ async fn drain(
     Ok(())
 }
 
-/// The signals that stop the process.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,

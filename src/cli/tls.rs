@@ -9,7 +9,6 @@ use crate::{
     platform::http::tls::{Tls, TlsError},
 };
 
-/// Reads certificate and key, if the settings name them.
 pub(super) fn read_tls(server: &Server) -> Result<Option<Arc<Tls>>, TlsError> {
     server.tls().map(|(certificate, key)| Tls::read(certificate, key).map(Arc::new)).transpose()
 }

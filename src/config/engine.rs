@@ -5,24 +5,17 @@ use atelier_engine::inference::{self, DeviceChoice};
 use serde::Deserialize;
 
 settings! {
-    /// The section `[engine]`.
     #[derive(Debug, Clone, PartialEq, Deserialize)]
     pub struct Engine {
         device: DeviceChoice = DeviceChoice::Auto,
-        /// The most threads of a method; 0 means the number of cores, up to four.
         workers: usize = 0,
-        /// The most outfits in a batch.
         batch: usize = 64,
-        /// The most outfits that wait for a method.
         queue: usize = 1024,
-        /// `http://host:port` or `https://user:password@host:port` of a model server, which answers instead of sessions
-        /// of the service's own.
         remote: Option<Origin> = None,
     }
 }
 
 impl Engine {
-    /// The settings for the engine.
     pub fn settings(&self) -> inference::Settings {
         /// Every thread has a copy of the models, so more threads need more memory than most machines have.
         const DEFAULT_MAX: usize = 4;

@@ -1,6 +1,6 @@
 //! The settings of the service. Flags override variables, which override the file, which overrides the defaults.
 //!
-//! `docs/atelier.toml` lists every setting with its default. A variable is named
+//! `docs/atelier.toml` says what every setting is, with its default. A variable is named
 //! `ATELIER__SECTION__KEY`. The flag `--set section.key=value` sets any setting; common settings also have their own flags,
 //! which override it.
 
@@ -38,6 +38,7 @@ mod tests;
 mod tickets;
 
 use std::{
+    fmt::Display,
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
@@ -69,10 +70,8 @@ pub use self::{
     tickets::{TicketTerms, Tickets},
 };
 
-/// The file to read if none is named.
 pub const DEFAULT_FILE: &str = "atelier.toml";
 
-/// Every setting.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -91,11 +90,9 @@ pub struct Config {
     pub feeds: Feeds,
 }
 
-/// How the service fetches feeds by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Feeds {
-    /// Whether it may ask this machine and private networks, over http too.
     pub private_addresses: bool,
 }
 
@@ -108,17 +105,11 @@ impl Feeds {
 settings! {
     #[derive(Debug, Clone, PartialEq, Deserialize)]
     pub struct Server {
-        /// `host:port`.
         address: String = "127.0.0.1:8080".into(),
-        /// The PEM file with the certificate for TLS, and with those of its authorities after it.
         certificate: Option<PathBuf> = None,
-        /// The PEM file with the certificate's private key.
         key: Option<PathBuf> = None,
-        /// Addresses and networks of proxies that name their caller in `X-Forwarded-For`, separated by spaces.
         trusted_proxies: String = String::new(),
-        /// Milliseconds between the signal to stop and the stop, in which only `/readyz` refuses.
         unready_ms: u32 = 0,
-        /// Milliseconds in which running requests may finish when the service stops.
         drain_ms: u32 = 20_000,
     }
 }
@@ -136,12 +127,10 @@ impl Server {
         Networks::parse(&self.trusted_proxies).expect("checked when it was read; this is a bug")
     }
 
-    /// The files with certificate and key, if TLS is used.
     pub fn tls(&self) -> Option<(&Path, &Path)> {
         self.certificate.as_deref().zip(self.key.as_deref())
     }
 
-    /// Of the links to the service.
     pub fn scheme(&self) -> &'static str {
         if self.tls().is_some() { "https" } else { "http" }
     }
@@ -169,7 +158,6 @@ impl Server {
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// `postgres://…`, or `sqlite:path`. Without it, `serve` serves the demo.
     pub url: Option<String>,
 }
 
@@ -191,11 +179,8 @@ impl Database {
 settings! {
     #[derive(Debug, Clone, PartialEq, Deserialize)]
     pub struct Models {
-        /// The folder of releases.
         folder: PathBuf = models_folder(),
-        /// The release to serve.
         release: String = "demo".into(),
-        /// The least share of the catalogue's articles that a release must have to be activated without force.
         least_known: f64 = 0.5,
     }
 }
@@ -212,7 +197,6 @@ impl Models {
 settings! {
     #[derive(Debug, Clone, PartialEq, Deserialize)]
     pub struct Cache {
-        /// The folder for downloads.
         folder: PathBuf = cache_folder(),
     }
 }
@@ -220,13 +204,9 @@ settings! {
 settings! {
     #[derive(Debug, Clone, PartialEq, Deserialize)]
     pub struct Access {
-        /// Whether programs need an API key. The demo's need none.
         require_key: bool = true,
-        /// Origins of other sites whose pages may call the service from a browser, separated by spaces.
         cross_origins: String = String::new(),
-        /// Seconds without a request after which a person is signed out.
         session_idle_s: u32 = 12 * 3600,
-        /// Seconds after which a person is signed out in any case.
         session_s: u32 = 7 * 24 * 3600,
     }
 }
@@ -254,12 +234,7 @@ impl Access {
                  is stored only once a minute"
             ));
         }
-        if session_s < session_idle_s {
-            return Err(format!(
-                "access.session_s ({session_s}) must be at least access.session_idle_s ({session_idle_s})"
-            ));
-        }
-        Ok(())
+        at_least("access.session_s", session_s, "access.session_idle_s", session_idle_s, "")
     }
 }
 
@@ -277,7 +252,6 @@ impl std::fmt::Debug for Database {
     }
 }
 
-/// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the configuration file {path}: {source}", path = .path.display())]
@@ -338,20 +312,10 @@ impl Config {
 
     fn check_across_sections(&self) -> Result<(), String> {
         let Self { server, engine, limits, .. } = self;
-        if limits.batch_items as usize > engine.queue {
-            return Err(format!(
-                "engine.queue ({}) must be at least limits.batch_items ({}): the queue would refuse a full batch",
-                engine.queue, limits.batch_items
-            ));
-        }
-        if limits.deadline_ms > server.drain_ms {
-            return Err(format!(
-                "server.drain_ms ({}) must be at least limits.deadline_ms ({}): a stop would cancel requests before \
-                 their deadline",
-                server.drain_ms, limits.deadline_ms
-            ));
-        }
-        Ok(())
+        let full = ": the queue would refuse a full batch";
+        at_least("engine.queue", engine.queue, "limits.batch_items", limits.batch_items as usize, full)?;
+        let stop = ": a stop would cancel requests before their deadline";
+        at_least("server.drain_ms", server.drain_ms, "limits.deadline_ms", limits.deadline_ms, stop)
     }
 }
 
@@ -364,6 +328,20 @@ fn check_days(section: &str, settings: &[(&str, u32)]) -> Result<(), String> {
         Some((name, days)) => Err(format!("{section}.{name} must be from 1 to {MAX_DAYS}, found {days}")),
         None => Ok(()),
     }
+}
+
+/// Refuses a setting that is below another one. `why` follows.
+fn at_least<T: PartialOrd + Display + Copy>(
+    setting: &str,
+    value: T,
+    other: &str,
+    least: T,
+    why: &str,
+) -> Result<(), String> {
+    if value >= least {
+        return Ok(());
+    }
+    Err(format!("{setting} ({value}) must be at least {other} ({least}){why}"))
 }
 
 /// Does not use toml's full message: it quotes the line, which may contain a password.
@@ -402,8 +380,7 @@ fn set(
     })
 }
 
-/// # Errors
-/// The section and the key that are wrong, and why.
+/// The error has the setting that is wrong, and why.
 fn parse_table(table: &Table) -> Result<Config, (String, String)> {
     serde_path_to_error::deserialize(table.clone())
         .map_err(|error| (error.path().to_string(), error.inner().message().to_owned()))

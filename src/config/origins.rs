@@ -9,7 +9,6 @@ use toml::Table;
 pub struct Origins(BTreeMap<String, String>);
 
 impl Origins {
-    /// All settings of the file.
     pub(super) fn of_file(path: &Path, text: &str, table: &Table) -> Self {
         let sections = table.iter().filter_map(|(section, value)| Some((section, value.as_table()?)));
         let names =

@@ -15,22 +15,12 @@ pub struct Keep {
     pub most_age: Duration,
 }
 
-/// The section `[profiles]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Profiles {
-    /// The most bytes of memory that cached profiles take.
-    pub bytes: usize,
-    /// Milliseconds for which a cached profile is used without asking the database. Changes by other replicas are
-    /// visible after at most that time.
-    pub fresh_ms: u32,
-    /// Seconds for which a cached profile is used while the database cannot be reached.
-    pub most_age_s: u32,
-}
-
-impl Default for Profiles {
-    fn default() -> Self {
-        Self { bytes: 64 << 20, fresh_ms: 1000, most_age_s: 3600 }
+settings! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    pub struct Profiles {
+        bytes: usize = 64 << 20,
+        fresh_ms: u32 = 1000,
+        most_age_s: u32 = 3600,
     }
 }
 
@@ -43,8 +33,6 @@ impl Profiles {
         }
     }
 
-    /// # Errors
-    /// Which settings contradict each other.
     pub(super) fn check(&self) -> Result<(), String> {
         let Keep { fresh, most_age, .. } = self.keep();
         if most_age < fresh {

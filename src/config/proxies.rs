@@ -8,9 +8,6 @@ pub struct Networks(Vec<(IpAddr, u32)>);
 
 impl Networks {
     /// Reads what spaces separate.
-    ///
-    /// # Errors
-    /// What is neither an address nor a network.
     pub fn parse(text: &str) -> Result<Self, String> {
         let read = |network: &str| {
             let (address, bits) =

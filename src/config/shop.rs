@@ -10,20 +10,13 @@ use atelier_files::NotWorn;
 use serde::Deserialize;
 
 settings! {
-    /// The section `[shop]`.
     #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
     pub struct Shop {
-        /// The ISO 4217 code of prices whose article names no currency.
         currency: String = "EUR".into(),
-        /// Whose signs separate digits and dates, such as `en` or `de-CH`.
         locale: String = "en".into(),
-        /// The IANA time zone in which people write when a rule starts and ends.
         time_zone: String = "UTC".into(),
-        /// A file of words that searches take as the same.
         synonyms: Option<PathBuf> = None,
-        /// The types that imports leave out of feeds; without a list, gift cards and the like.
         not_worn: Option<Vec<String>> = None,
-        /// The attributes of articles that anyone may read.
         public_attributes: Vec<String> = attributes_with(Use::Public).map(Into::into).collect(),
     }
 }
@@ -42,8 +35,6 @@ impl Shop {
         self.not_worn.as_deref().map_or_else(NotWorn::default, NotWorn::new)
     }
 
-    /// # Errors
-    /// Which setting is unknown.
     pub(super) fn check(&self) -> Result<(), String> {
         Notation::new(&self.currency, "en").map_err(|reason| format!("shop.currency: {reason}"))?;
         Notation::new(&self.currency, &self.locale).map_err(|reason| format!("shop.locale: {reason}"))?;

@@ -7,17 +7,13 @@ use serde::Deserialize;
 use super::{DAY, check_days};
 
 settings! {
-    /// The section `[tickets]`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     pub struct Tickets {
-        /// Days after a completion in which feedback on it is accepted.
         days: u32 = 90,
-        /// Days after which another key signs completion ids.
         key_days: u32 = 30,
     }
 }
 
-/// How long tickets and keys last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TicketTerms {
     /// How long a ticket is accepted.

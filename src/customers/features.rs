@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::platform::http::Finding;
 
-/// Valid features, and warnings about them.
 #[derive(Debug)]
 pub(crate) struct ReadFeatures {
     pub(crate) features: Features,

@@ -55,7 +55,6 @@ impl CustomerView {
     }
 }
 
-/// The customers whom a page names.
 #[derive(Default)]
 pub(crate) struct CustomerViews(HashMap<CustomerId, CustomerView>);
 

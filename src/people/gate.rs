@@ -75,7 +75,6 @@ impl Gate {
         }
     }
 
-    /// Whether publishable keys open the request's path.
     pub(crate) fn is_for_pages(&self, request: &Request) -> bool {
         let guards = matched(request.extensions()).and_then(|path| self.guards.get(path));
         guards.is_some_and(|guards| guards.values().any(|guard| guard.for_pages))
@@ -139,7 +138,7 @@ impl Gate {
             Ok(key) => {
                 let actor = key.as_ref().map_or(Actor::Service, |key| Actor::Key(key.id));
                 if let Some(key) = key {
-                    request.extensions_mut().insert(HeldScopes(key.scopes));
+                    request.extensions_mut().insert(Scopes(Some(key.scopes)));
                     if let Some(publishable) = key.publishable {
                         request.extensions_mut().insert(Reader::Visitors(publishable.secret));
                     }
@@ -183,22 +182,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 }
 
 /// The scopes of the request's key. A request without a key may do everything, where it needs none.
-#[derive(Debug, Clone)]
-pub(crate) struct HeldScopes(Vec<String>);
-
-/// See [`HeldScopes`].
-#[derive(Debug)]
-pub(crate) struct Scopes(Option<HeldScopes>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scopes(Option<Vec<String>>);
 
 impl Scopes {
     pub(crate) fn have(&self, scope: Scope) -> bool {
-        self.0.as_ref().is_none_or(|HeldScopes(held)| held.iter().any(|held| held == scope.as_str()))
+        self.0.as_ref().is_none_or(|held| held.iter().any(|held| held == scope.as_str()))
     }
 
     /// Checks a scope that a part of the request needs beside the operation's own.
     pub(crate) fn require(&self, scope: Scope, part: &str) -> Result<(), Problem> {
         match &self.0 {
-            Some(HeldScopes(held)) if !self.have(scope) => {
+            Some(held) if !self.have(scope) => {
                 let detail = format!(
                     "{part} needs an API key with the scope {scope}, this one has {}; ask an admin for another",
                     held.join(", ")
@@ -214,7 +209,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Scopes {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        Ok(Self(parts.extensions.remove()))
+        Ok(parts.extensions.remove().unwrap_or_default())
     }
 }
 

@@ -138,21 +138,3 @@ impl Access {
         rates.take(sender, count, Rate::per_second(per_second), now)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_drawn_keys_parse() {
-        let key = Key::new(&Opens::Scopes(Vec::new()), &Token::draw());
-        assert!(key.as_str().starts_with("atl_") && key.as_str().len() == 68, "{}", key.as_str());
-        assert!(
-            !key.is_publishable() && Key::new(&Opens::Pages(Vec::new()), &Token::draw()).is_publishable()
-        );
-        assert!(Key::parse(key.as_str()).is_some_and(|read| read.hash() == key.hash()));
-        for text in ["", "atl_", "atl_x", &key.as_str()[4..], &key.as_str()[..67]] {
-            assert!(Key::parse(text).is_none(), "{text}");
-        }
-    }
-}

@@ -43,7 +43,7 @@ use self::{
     rate::Rates,
 };
 use crate::{
-    config::Keep,
+    config::{self, Keep},
     platform::{
         cache::Cache,
         db::{Author, Name, Store, StoreError, TokenHash},
@@ -101,12 +101,6 @@ pub struct Lifetimes {
     pub session: Duration,
 }
 
-impl Default for Lifetimes {
-    fn default() -> Self {
-        Self { idle: Duration::from_hours(12), session: Duration::from_hours(24 * 7) }
-    }
-}
-
 /// Keys are read from the database each time, so revoking works at once. Cached keys count only while the database
 /// cannot be reached, for at most ten minutes.
 const KEYS: Keep = Keep { most: 1000, fresh: Duration::ZERO, most_age: Duration::from_mins(10) };
@@ -147,7 +141,7 @@ impl Access {
             notes: Notes::default(),
             store,
             attempts: Attempts::default(),
-            lifetimes: Lifetimes::default(),
+            lifetimes: config::Access::default().lifetimes(),
             keys,
             rule: RequireKey::Always,
             rates: Arc::default(),
@@ -355,18 +349,7 @@ impl Access {
                 Err(error) => return Err(error),
             }
         }
-        let all_people = people.list().await?;
-        let admins = all_people
-            .into_iter()
-            .filter(|person| person.role == Role::Admin && person.disabled_at.is_none());
-        let mut first = None;
-        for admin in admins {
-            if people.password_hash(admin.id).await?.is_some() {
-                return Ok(None);
-            }
-            first.get_or_insert(admin);
-        }
-        Ok(first)
+        people.admin_without_password().await
     }
 
     /// Begins a session; None if the proof no longer holds.

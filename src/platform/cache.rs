@@ -14,7 +14,6 @@ use std::{
 use super::db::StoreError;
 use crate::config::Keep;
 
-/// A row from the cache or the database.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cached<V> {
     pub(crate) value: V,

@@ -18,7 +18,6 @@ named! {
 }
 
 impl Scope {
-    /// A description of what the scope allows.
     pub fn opens(self) -> &'static str {
         match self {
             Self::Complete => "completions, comparisons, scores and the list of methods",

@@ -147,29 +147,17 @@ impl From<AuditEntry> for AuditBody {
 )]
 async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<Response, Problem> {
     let data = state.store.customers().personal_data(&id).await?.ok_or_else(|| Customer::unknown(&id))?;
-    let PersonalData {
-        customer,
-        created_at,
-        updated_at,
-        outfits,
-        notes,
-        feedback,
-        events,
-        purchases,
-        arms,
-        audit,
-    } = data;
-    let [created_at, updated_at] = [created_at, updated_at].map(|at| json_text(&at.to_string()));
-    let customer = json_text(&CustomerBody::from(customer));
+    let [created_at, updated_at] = [data.created_at, data.updated_at].map(|at| json_text(&at.to_string()));
+    let customer = json_text(&CustomerBody::from(data.customer));
     let head = format!("{{\"customer\":{customer},\"created_at\":{created_at},\"updated_at\":{updated_at}");
     let text = stream::once(ready(Ok(head)))
-        .chain(json_list("outfits", outfits.map_ok(OutfitBody::from)))
-        .chain(json_list("notes", notes.map_ok(NoteBody::from)))
-        .chain(json_list("feedback", feedback))
-        .chain(json_list("events", events))
-        .chain(json_list("purchases", purchases))
-        .chain(json_list("experiments", arms))
-        .chain(json_list("audit", audit.map_ok(AuditBody::from)))
+        .chain(json_list("outfits", data.outfits.map_ok(OutfitBody::from)))
+        .chain(json_list("notes", data.notes.map_ok(NoteBody::from)))
+        .chain(json_list("feedback", data.feedback))
+        .chain(json_list("events", data.events))
+        .chain(json_list("purchases", data.purchases))
+        .chain(json_list("experiments", data.arms))
+        .chain(json_list("audit", data.audit.map_ok(AuditBody::from)))
         .chain(stream::once(ready(Ok("}".to_owned()))))
         // The answer has already started, so an error can only cut it off and be logged.
         .inspect_err(|error| tracing::error!(%error, "the export of a customer was cut off"));

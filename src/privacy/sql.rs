@@ -11,18 +11,16 @@ use super::PersonalData;
 use crate::{
     customers::Customers,
     outfits::{SavedOutfit, select},
-    platform::db::{StoreError, pages},
+    platform::db::{StoreError, pages, values},
 };
 
 impl Customers<'_> {
     /// Everything stored about the customer; `None` if there is no such customer.
     pub async fn personal_data(self, id: &CustomerId) -> Result<Option<PersonalData>, StoreError> {
         let store = self.store;
+        let sql = "select created_at, updated_at from visible_customers where id = $1";
         let times: Option<(i64, i64)> =
-            sqlx::query_as("select created_at, updated_at from visible_customers where id = $1")
-                .bind(id.as_str())
-                .fetch_optional(store.readers()?)
-                .await?;
+            sqlx::query_as_with(sql, values![id.as_str()]).fetch_optional(store.readers()?).await?;
         let (Some((created, updated)), Some(customer)) = (times, self.get(id).await?) else {
             return Ok(None);
         };

@@ -61,11 +61,6 @@ pub(crate) fn scope<F: Future>(request: Option<Names>, work: F) -> TaskLocalFutu
     REQUEST.scope(request, work)
 }
 
-/// Does work without a future as a part of the request.
-pub(crate) fn enter<T>(request: Option<Names>, work: impl FnOnce() -> T) -> T {
-    REQUEST.sync_scope(request, work)
-}
-
 /// Starts the log. `RUST_LOG` selects the events. All lines are written when the returned value is dropped.
 pub(crate) fn start() -> Log {
     let filter = env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
@@ -110,7 +105,6 @@ impl Drop for Log {
     }
 }
 
-/// Lines that wait to be written.
 #[derive(Debug, Default)]
 struct Lines {
     waiting: Mutex<Waiting>,
@@ -241,7 +235,6 @@ impl Form {
         let now = format_args!("{second}.{:03}Z", now.subsec_millis());
         let request = Names::current();
         let names = request.iter().flat_map(|Names(names)| &**names);
-        let line = &mut Line(line);
         // A value that cannot be written leaves a gap.
         let _ = match self {
             Self::Json => write!(line, r#"{{"timestamp":"{now}","level":"{level}""#),
@@ -263,22 +256,13 @@ impl Form {
                 let open = if at == 0 { r#","span":{"# } else { "," };
                 let _ = write!(line, r#"{open}"{name}":"{}""#, Escaped(text, self));
             }
-            let _ = line.write_str(if request.is_some() { "}}\n" } else { "}\n" });
+            line.extend_from_slice(if request.is_some() { b"}}\n" } else { b"}\n" });
         } else {
             for (name, text) in names {
                 let _ = write!(line, " {name}={}", Escaped(text, self));
             }
-            let _ = line.write_str("\n");
+            line.push(b'\n');
         }
-    }
-}
-
-struct Line<'a>(&'a mut Vec<u8>);
-
-impl fmt::Write for Line<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
-        Ok(())
     }
 }
 
@@ -314,13 +298,12 @@ impl fmt::Write for Escaping<'_, '_> {
     }
 }
 
-/// Writes an event's fields.
-struct Fields<'a, 'l> {
-    line: &'a mut Line<'l>,
+struct Fields<'a> {
+    line: &'a mut Vec<u8>,
     form: Form,
 }
 
-impl Fields<'_, '_> {
+impl Fields<'_> {
     fn write(&mut self, field: &Field, value: &dyn fmt::Display, is_text: bool) {
         let (name, value) = (field.name(), Escaped(value, self.form));
         // Where a crate's own line is.
@@ -330,15 +313,14 @@ impl Fields<'_, '_> {
         let quote = if is_text && matches!(self.form, Form::Json) { "\"" } else { "" };
         let _ = match self.form {
             Form::Json => write!(self.line, r#","{name}":{quote}"#),
-            Form::Text { .. } if name == "message" => self.line.write_str(" "),
+            Form::Text { .. } if name == "message" => self.line.write_all(b" "),
             Form::Text { .. } => write!(self.line, " {name}="),
         };
-        let _ = write!(self.line, "{value}");
-        let _ = self.line.write_str(quote);
+        let _ = write!(self.line, "{value}{quote}");
     }
 }
 
-impl Visit for Fields<'_, '_> {
+impl Visit for Fields<'_> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.write(field, &value, !value.is_finite());
     }
@@ -373,7 +355,7 @@ mod tests {
     fn line(form: Form) -> String {
         let lines = Arc::new(Lines::default());
         tracing::subscriber::with_default(Logger { form, lines: Arc::clone(&lines) }, || {
-            enter(Some(Names::new([("id", "r\"1".to_owned())])), || {
+            REQUEST.sync_scope(Some(Names::new([("id", "r\"1".to_owned())])), || {
                 let text = "a\"\\\u{1b}[1m";
                 tracing::warn!(text, nan = f64::NAN, most = u128::MAX, count = 3, "two\nlines, {text:?}");
             });

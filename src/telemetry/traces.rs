@@ -81,7 +81,6 @@ impl Trace {
         format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags().to_u8())
     }
 
-    /// Runs the work as part of the trace.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> T {
         work.with_context(self.0.clone()).await
     }

@@ -1,16 +1,17 @@
 //! The service's current load, and its totals since it started.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use askama::Template;
 use atelier_core::{
     domain::Timestamp,
     util::{calendar, histogram::Distribution},
 };
+use atelier_engine::inference::EngineMetrics;
 use axum::{extract::State, response::Html};
 
 use super::{
-    rows::{MethodRow, RouteRow, method_rows, route_rows},
+    rows::{milliseconds, most_frequent, parameters, quantiles, refused},
     spark::{Spark, sparks},
 };
 use crate::{
@@ -32,20 +33,19 @@ use crate::{
 
 #[derive(Template)]
 #[template(path = "app/operations.html")]
-struct LivePage {
+struct LivePage<'a> {
     shell: Shell,
     tab: Tab,
     /// The time of day, in UTC.
     at: String,
-    release: Option<String>,
-    /// What follows if the release has none of the catalogue's articles; None if it has some.
-    lack: Option<String>,
+    live: Option<Arc<LiveRelease>>,
     /// Feeds that failed more than once in a row: the name, how often, and why.
     failing: Vec<(String, u32, String)>,
     figures: Vec<(&'static str, String)>,
     sparks: Vec<Spark>,
-    methods: Vec<MethodRow>,
-    routes: Vec<RouteRow>,
+    metrics: &'a EngineMetrics,
+    /// By route and status, with how long the answers took.
+    requests: Vec<(RequestLabels, Distribution)>,
     /// The number of routes not shown.
     others: usize,
     runs: Vec<(&'static str, String)>,
@@ -58,25 +58,26 @@ pub(super) async fn page(
 ) -> Result<Html<String>, Problem> {
     let (requests, live) = (state.metrics.requests(), state.releases().current());
     let now = state.clock.now();
-    let (routes, others) = route_rows(&requests);
+    let figures = totals(&state, &requests, live.as_deref()).await?;
+    let (requests, others) = most_frequent(requests);
     let page = LivePage {
         shell: visitor.shell(Page::Operations),
         tab: Tab::Live,
         at: time_of_day(now),
-        release: live.as_ref().map(|live| live.name().to_owned()),
-        lack: live.as_ref().filter(|live| live.catalogue.is_all_new()).map(|live| live.lack_of_articles()),
         failing: failing(&state),
-        figures: totals(&state, &requests, live.as_deref()).await?,
+        figures,
         sparks: sparks(&state.metrics.moments()),
-        methods: live
-            .as_ref()
-            .map(|live| method_rows(state.releases().engine().metrics(), live))
-            .unwrap_or_default(),
-        routes,
+        metrics: state.releases().engine().metrics(),
+        requests,
         others,
         runs: runs(&state, live.as_deref(), now.into()),
+        live,
     };
     Ok(Html(page.render()?))
+}
+
+fn number(number: usize) -> String {
+    figures::count(number as u64)
 }
 
 fn failing(state: &AppState) -> Vec<(String, u32, String)> {
@@ -114,10 +115,9 @@ async fn totals(
     ];
     if let Some(live) = live {
         let coverage = live.catalogue.coverage();
-        figures
-            .insert(1, ("articles new to the release", state.notation.count(coverage.only_catalogue as u64)));
-        figures
-            .insert(2, ("articles only in the release", state.notation.count(coverage.only_release as u64)));
+        let new = ("articles new to the release", state.notation.count(coverage.only_catalogue as u64));
+        let gone = ("articles only in the release", state.notation.count(coverage.only_release as u64));
+        figures.splice(1..1, [new, gone]);
     }
     Ok(figures)
 }

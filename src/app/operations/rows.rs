@@ -1,4 +1,4 @@
-//! Measurements by method and by route, as rows of tables.
+//! Measurements by method and by route, for tables.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use atelier_core::{
     domain::Method,
     util::histogram::{Distribution, Estimate},
 };
-use atelier_engine::inference::{EngineMetrics, QueueState};
+use atelier_engine::inference::EngineMetrics;
 
 use crate::{
     platform::{http::metrics::RequestLabels, page::figures},
@@ -16,97 +16,31 @@ use crate::{
 /// The most frequent routes are shown.
 const MOST_ROUTES: usize = 40;
 
-/// A method of the live release.
-pub(super) struct MethodRow {
-    pub(super) method: Method,
-    pub(super) is_default: bool,
-    pub(super) parameters: String,
-    pub(super) waiting: String,
-    pub(super) limit: String,
-    pub(super) copies: usize,
-    pub(super) questions: String,
-    pub(super) batch: String,
-    /// Milliseconds: the 50th, 95th and 99th percentiles.
-    pub(super) queued: [String; 3],
-    pub(super) inferred: [String; 3],
-    /// Questions without an answer, by reason.
-    pub(super) refused: Option<String>,
+pub(super) fn parameters(live: &LiveRelease, method: Method) -> String {
+    let entry = live.serving.release().manifest().methods.iter().find(|entry| entry.method == method);
+    figures::count(entry.expect("what is served is in the manifest; this is a bug").parameters)
 }
 
-/// The answers of one route with one status.
-pub(super) struct RouteRow {
-    pub(super) route: String,
-    pub(super) status: String,
-    pub(super) is_error: bool,
-    pub(super) answers: String,
-    pub(super) half: String,
-    pub(super) most: String,
-}
-
-/// In the methods' own order.
-pub(super) fn method_rows(metrics: &EngineMetrics, live: &LiveRelease) -> Vec<MethodRow> {
-    let default = live.default_method();
-    live.serving
-        .queues()
-        .map(|(method, queue)| method_row(metrics, live, method, queue, method == default))
-        .collect()
-}
-
-fn method_row(
-    metrics: &EngineMetrics,
-    live: &LiveRelease,
-    method: Method,
-    queue: QueueState,
-    is_default: bool,
-) -> MethodRow {
-    let batches = metrics.batches(method);
-    let entries = &live.serving.release().manifest().methods;
-    let entry = entries.iter().find(|entry| entry.method == method);
-    let entry = entry.expect("what is served is in the manifest; this is a bug");
-    MethodRow {
-        method,
-        is_default,
-        parameters: figures::count(entry.parameters),
-        waiting: figures::count(queue.waiting as u64),
-        limit: figures::count(queue.limit as u64),
-        copies: queue.workers,
-        questions: figures::rounded(batches.sum),
-        batch: batches.mean().map_or_else(|| "–".to_owned(), |mean| format!("{mean:.1}")),
-        queued: quantiles(&metrics.queued(method)),
-        // A release that was swapped out may have been slower.
-        inferred: quantiles(&metrics.ran(method, live.name())),
-        refused: refused(metrics, method),
-    }
-}
-
-fn quantiles(took: &Distribution) -> [String; 3] {
-    [0.5, 0.95, 0.99].map(|share| milliseconds(took.quantile(share)))
-}
-
-fn refused(metrics: &EngineMetrics, method: Method) -> Option<String> {
+/// Questions without an answer, by reason.
+pub(super) fn refused(metrics: &EngineMetrics, method: Method) -> String {
     let counts = metrics.rejections(method).into_iter().filter(|(_, count)| *count > 0);
-    let reasons: Vec<String> =
-        counts.map(|(reason, count)| format!("{} {reason}", figures::count(count))).collect();
-    (!reasons.is_empty()).then(|| reasons.join(", "))
+    let reasons = counts.map(|(reason, count)| format!("{} {reason}", figures::count(count)));
+    reasons.collect::<Vec<_>>().join(", ")
 }
 
-/// The most frequent first, and the number of routes not shown.
-pub(super) fn route_rows(requests: &[(RequestLabels, Distribution)]) -> (Vec<RouteRow>, usize) {
-    let mut requests: Vec<_> = requests.iter().collect();
+/// The most frequent routes first, and the number of routes not shown.
+pub(super) fn most_frequent(
+    mut requests: Vec<(RequestLabels, Distribution)>,
+) -> (Vec<(RequestLabels, Distribution)>, usize) {
     requests.sort_by_key(|(_, took)| Reverse(took.count()));
     let others = requests.len().saturating_sub(MOST_ROUTES);
-    let rows = requests.into_iter().take(MOST_ROUTES).map(|(answered, took)| RouteRow {
-        route: match answered.route.as_str() {
-            "none" => format!("{} unknown path", answered.method),
-            route => format!("{} {route}", answered.method),
-        },
-        status: answered.status.to_string(),
-        is_error: answered.status >= 500,
-        answers: figures::count(took.count()),
-        half: milliseconds(took.quantile(0.5)),
-        most: milliseconds(took.quantile(0.95)),
-    });
-    (rows.collect(), others)
+    requests.truncate(MOST_ROUTES);
+    (requests, others)
+}
+
+/// Milliseconds: the 50th, 95th and 99th percentiles.
+pub(super) fn quantiles(took: &Distribution) -> [String; 3] {
+    [0.5, 0.95, 0.99].map(|share| milliseconds(took.quantile(share)))
 }
 
 /// Seconds as milliseconds, with two digits: more would exceed the precision of the histogram.

@@ -96,18 +96,4 @@ mod tests {
         assert_eq!(path(&[Some(1.0), None, Some(1.0)]), "M356.0 2.0h.1M360.0 2.0h.1");
         assert_eq!(path(&[Some(0.0)]), "M360.0 54.0h.1", "zero is at the bottom");
     }
-
-    #[test]
-    fn curves_say_what_they_show() {
-        let moment = |rate, slow| Moment { rate, slow, waiting: 3 };
-        assert!(sparks(&[]).is_empty());
-        let [rate, slow, waiting] =
-            &sparks(&[moment(4.0, Some(Estimate::Above(10.0))), moment(1.0, None)])[..]
-        else {
-            panic!("three curves")
-        };
-        assert_eq!((rate.now.as_str(), rate.most.as_str()), ("1.0", "4.0"));
-        assert_eq!((slow.now.as_str(), slow.most.as_str()), ("–", "> 10,000"));
-        assert_eq!(waiting.now, "3");
-    }
 }

@@ -1,7 +1,5 @@
 //! `/pictures/{type}.svg`: drawn garments, and the address of each article's picture.
 
-use std::borrow::Cow;
-
 use atelier_core::{
     domain::Article,
     drawing::garments::{self, Look},
@@ -19,27 +17,19 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/pictures/{file}", get(picture))
 }
 
-/// The article's photo, if the shop has one.
 pub(crate) fn photo_of(article: &Article) -> Option<&str> {
     article.words("image").find(|image| image.starts_with("https://"))
 }
 
-/// The address of the article's drawing.
 pub(crate) fn drawing_of(article: &Article) -> String {
-    let mut path = String::from("/pictures/");
     // Form encoding differs from path encoding only in spaces.
-    let kind: Cow<'_, str> = form_urlencoded::byte_serialize(article.kind().as_bytes()).collect();
-    path.push_str(&kind.replace('+', "%20"));
-    path.push_str(".svg");
-    let mut separator = '?';
-    for name in ["colour", "pattern", "material", "gender"] {
-        if let Some(word) = article.words(name).next() {
-            let word: Cow<'_, str> = form_urlencoded::byte_serialize(word.as_bytes()).collect();
-            path.extend([&separator.to_string(), name, "=", &word]);
-            separator = '&';
-        }
-    }
-    path
+    let kind: String = form_urlencoded::byte_serialize(article.kind().as_bytes()).collect();
+    let path = format!("/pictures/{}.svg", kind.replace('+', "%20"));
+    let words = ["colour", "pattern", "material", "gender"]
+        .into_iter()
+        .filter_map(|name| Some((name, article.words(name).next()?)));
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(words).finish();
+    if query.is_empty() { path } else { format!("{path}?{query}") }
 }
 
 /// A garment's attributes in a query. Any word is allowed; without a drawing for it the garment stays plain.

@@ -6,13 +6,12 @@ use atelier_core::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, Pa
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::platform::db::{
-    Conflict, Resource, Resources, Store, StoreError, connect::Dialect, json, pages, search, upsert,
+    Conflict, Resource, Resources, Store, StoreError, connect::Dialect, json, pages, search, upsert, values,
 };
 
 /// As many articles as training gives a model of a customer.
 const MOST_PURCHASES: u32 = 500;
 
-/// The customers of a [`Store`].
 pub type Customers<'a> = Resources<'a, Customer>;
 
 impl Store {
@@ -25,12 +24,10 @@ impl Customers<'_> {
     /// Up to `n` customers after the first `skip`, in the byte order of their ids.
     pub async fn page(self, skip: usize, n: usize) -> Result<Vec<Customer>, StoreError> {
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let rows =
-            sqlx::query_as("select id, features from visible_customers order by id limit $1 offset $2")
-                .bind(number(n))
-                .bind(number(skip))
-                .fetch_all(self.store.readers()?)
-                .await?;
+        let sql = "select id, features from visible_customers order by id limit $1 offset $2";
+        let rows = sqlx::query_as_with(sql, values![number(n), number(skip)])
+            .fetch_all(self.store.readers()?)
+            .await?;
         rows.into_iter().map(Customer::parse).collect()
     }
 
@@ -69,7 +66,6 @@ impl Customers<'_> {
         Ok(all)
     }
 
-    /// The ids that have a customer.
     pub async fn existing_ids(self, ids: &[CustomerId]) -> Result<HashSet<CustomerId>, StoreError> {
         let ids: Vec<&str> = ids.iter().map(CustomerId::as_str).collect();
         let rows: Vec<(String,)> =
@@ -129,22 +125,16 @@ impl Resource for Customer {
 
     async fn forget(connection: &mut AnyConnection, customer: &CustomerId) -> Result<(), StoreError> {
         // A completion that customers share keeps its id, without the customer's digest: a dot and 16 digits.
-        sqlx::query(
+        let sql =
             "update feedback_events set completion_id = substr(completion_id, 1, length(completion_id) - 17)
-             where customer_id = $1 and completion_id like '%.________________'",
-        )
-        .bind(customer.as_str())
-        .execute(connection)
-        .await?;
+             where customer_id = $1 and completion_id like '%.________________'";
+        sqlx::query_with(sql, values![customer.as_str()]).execute(connection).await?;
         Ok(())
     }
 }
 
 /// Checks that there is such a customer. The foreign keys would also take one that a running import added and may take back.
 /// `lock` is empty or that of `Dialect::for_update`.
-///
-/// # Errors
-/// If there is none (`Conflict`).
 pub(crate) async fn check_known(
     connection: &mut AnyConnection,
     id: &CustomerId,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::platform::db::{Store, StoreError, connect::Dialect, revisions};
+use crate::platform::db::{Store, StoreError, connect::Dialect, revisions, values};
 
 /// How often to look for erasures, of this process or another, and the wait after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -69,9 +69,8 @@ impl Store {
         self.empty_log().await?;
         let took = began.elapsed();
         // An erasure that came meanwhile has counted on.
-        let done = sqlx::query("update revisions set value = 0 where name = $1 and value = $2")
-            .bind(revisions::ERASURES)
-            .bind(erasures);
+        let sql = "update revisions set value = 0 where name = $1 and value = $2";
+        let done = sqlx::query_with(sql, values![revisions::ERASURES, erasures]);
         self.execute(done).await?;
         *rewritten = 0;
         Ok(took)

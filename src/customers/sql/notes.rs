@@ -10,18 +10,16 @@ use sqlx::{FromRow, Row, any::AnyRow};
 use super::customers::{self, customer_id};
 use crate::{
     people::PersonId,
-    platform::db::{Entry, Note, Store, StoreError, pages, record::Record},
+    platform::db::{Entry, Note, Store, StoreError, pages, record::Record, values},
 };
 
 /// How far apart the two requests of a double click are at most.
 const TWICE: Duration = Duration::from_mins(1);
 
 crate::platform::db::part! {
-    /// The notes of a [`Store`].
     Notes, notes
 }
 
-/// A stored note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomerNote {
     pub id: i64,
@@ -33,9 +31,6 @@ pub struct CustomerNote {
 
 impl Notes<'_> {
     /// Adds a note. The same note from the same person within a minute is a double click, and adds nothing.
-    ///
-    /// # Errors
-    /// If there is no such customer (`Conflict`), or the database fails.
     pub async fn add(
         self,
         customer: &CustomerId,
@@ -46,27 +41,19 @@ impl Notes<'_> {
         let mut transaction = self.store.write().await?;
         // Two notes about one customer wait for each other.
         customers::check_known(&mut transaction, customer, self.store.dialect.for_update()).await?;
-        let twin: Option<i64> = sqlx::query_scalar(
-            "select id from customer_notes where customer_id = $1 and person_id = $2 and note = $3 and at > $4 limit 1",
-        )
-        .bind(customer.as_str())
-        .bind(person.0)
-        .bind(note.as_str())
-        .bind((now - TWICE).millis())
-        .fetch_optional(&mut *transaction)
-        .await?;
+        let sql = "select id from customer_notes
+             where customer_id = $1 and person_id = $2 and note = $3 and at > $4 limit 1";
+        let since = (now - TWICE).millis();
+        let twin: Option<i64> =
+            sqlx::query_scalar_with(sql, values![customer.as_str(), person.0, note.as_str(), since])
+                .fetch_optional(&mut *transaction)
+                .await?;
         if twin.is_some() {
             return Ok(());
         }
-        let id: i64 = sqlx::query_scalar(
-            "insert into customer_notes (customer_id, person_id, note, at) values ($1, $2, $3, $4) returning id",
-        )
-        .bind(customer.as_str())
-        .bind(person.0)
-        .bind(note.as_str())
-        .bind(now.millis())
-        .fetch_one(&mut *transaction)
-        .await?;
+        let sql = "insert into customer_notes (customer_id, person_id, note, at) values ($1, $2, $3, $4) returning id";
+        let new = values![customer.as_str(), person.0, note.as_str(), now.millis()];
+        let id: i64 = sqlx::query_scalar_with(sql, new).fetch_one(&mut *transaction).await?;
         let entry = Entry::new("customer.note", customer.as_str(), json!({"note": id})).about(customer);
         self.store.commit(transaction, &entry, now).await
     }
@@ -74,11 +61,9 @@ impl Notes<'_> {
     /// Deletes a note for good. False if there is none.
     pub async fn delete(self, id: i64, now: Timestamp) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
+        let sql = "delete from customer_notes where id = $1 returning customer_id";
         let customer: Option<String> =
-            sqlx::query_scalar("delete from customer_notes where id = $1 returning customer_id")
-                .bind(id)
-                .fetch_optional(&mut *transaction)
-                .await?;
+            sqlx::query_scalar_with(sql, values![id]).fetch_optional(&mut *transaction).await?;
         let Some(customer) = customer else { return Ok(false) };
         let customer = customer_id(customer)?;
         let details = json!({"note": id, "deleted": true});

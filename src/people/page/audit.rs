@@ -15,7 +15,6 @@ use crate::{
     },
 };
 
-/// Entries per page.
 const PAGE: u32 = 50;
 
 #[derive(Template)]
@@ -25,7 +24,6 @@ struct AuditPage {
     query: AuditQuery,
     names: Names,
     entries: Vec<AuditEntry>,
-    /// The address of the next page.
     older: Option<String>,
 }
 

@@ -34,7 +34,6 @@ struct KeysPage {
     keys: Vec<ApiKey>,
     now: Timestamp,
     rule: RequireKey,
-    /// What the form has.
     typed: NewKey,
     /// Another for each form.
     form: Uuid,
@@ -89,7 +88,6 @@ struct KeyPage {
     record: ApiKey,
 }
 
-/// Creates a key and shows it once.
 pub(super) async fn create(
     Admin(visitor): Admin,
     State(state): State<AppState>,
@@ -123,7 +121,6 @@ async fn issue(state: &AppState, visitor: &Visitor, typed: NewKey) -> Result<(Ke
     Ok((key, record))
 }
 
-/// What the form's key is for.
 fn read_opens(scopes: &[String], origins: Option<&str>) -> Result<Opens, Refused> {
     if let Some(origins) = origins {
         let origins: Result<Vec<PageOrigin>, String> = origins.split_whitespace().map(str::parse).collect();

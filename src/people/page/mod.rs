@@ -26,7 +26,6 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/access/audit", get(audit::page))
 }
 
-/// The pages under `/access`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tab {
     People,
@@ -42,7 +41,6 @@ struct ConfirmPage {
     tab: Tab,
     title: String,
     consequence: &'static str,
-    /// Why the action failed, if it was tried.
     refused: Option<String>,
     button: &'static str,
     back: String,

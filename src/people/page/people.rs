@@ -32,7 +32,6 @@ use crate::{
 struct PeoplePage {
     shell: Shell,
     people: Vec<Person>,
-    /// Who is signed in.
     own: PersonId,
     /// The name and the role in the form, and why adding them failed.
     name: String,
@@ -74,7 +73,6 @@ pub(super) struct NewPerson {
     form: Option<String>,
 }
 
-/// Adds a person and shows their sign-in link.
 pub(super) async fn create(
     Admin(visitor): Admin,
     State(state): State<AppState>,
@@ -131,9 +129,7 @@ struct PersonPage<'a> {
     shell: Shell,
     person: &'a Person,
     own: PersonId,
-    /// The name in the form.
     name: String,
-    /// Why the change failed, if it was tried.
     refused: Option<String>,
 }
 
@@ -191,7 +187,7 @@ pub(super) async fn change(
     let person = find(&state, id).await?;
     let store = state.store.by(visitor.author());
     let (people, now) = (store.people(), state.now());
-    let changed = match change {
+    match change {
         Change::Link if person.disabled_at.is_some() => {
             let detail = format!("{} is disabled, so a link would not work; enable them first", person.name);
             return Err(Problem::new(Kind::Conflict, detail));
@@ -200,27 +196,28 @@ pub(super) async fn change(
             let token = state.access().by(visitor.author()).link(id, now).await?;
             return link_page(&visitor, &person, &token, &base_url(&headers, https));
         }
-        Change::SignOut => store.sessions().end_all(id, now).await,
-        Change::Enable => people.set_disabled(id, false, now).await,
-        Change::Role => people.set_role(id, parse_role(role.as_deref().unwrap_or_default())?, now).await,
-        Change::Name => match Name::new(name.as_deref().unwrap_or_default().trim()) {
-            Ok(name) => people.rename(id, &name, now).await,
-            Err(error) => {
-                let page = show_person(&person, &visitor, Some((error.to_string(), name)))?;
-                return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
-            }
-        },
-        Change::Remove => people.remove(id, now).await,
-    };
-    match changed {
-        Ok(()) if matches!(change, Change::Remove) => Ok(Redirect::to("/access").into_response()),
-        Ok(()) => Ok(Redirect::to(&format!("/access/people/{}", id.0)).into_response()),
-        Err(StoreError::Conflict(conflict)) => {
-            let page = show_person(&person, &visitor, Some((conflict.to_string(), name)))?;
-            Ok((StatusCode::CONFLICT, page).into_response())
-        }
-        Err(error) => Err(error.into()),
+        _ => {}
     }
+    let changed = async {
+        let typed = name.as_deref().unwrap_or_default().trim();
+        let wanted = role.as_deref().unwrap_or_default();
+        match change {
+            Change::Link => {}
+            Change::SignOut => store.sessions().end_all(id, now).await?,
+            Change::Enable => people.set_disabled(id, false, now).await?,
+            Change::Role => people.set_role(id, parse_role(wanted)?, now).await?,
+            Change::Name => people.rename(id, &Name::new(typed).map_err(Refused::invalid)?, now).await?,
+            Change::Remove => people.remove(id, now).await?,
+        }
+        Ok::<_, Refused>(())
+    };
+    if let Err(refused) = changed.await {
+        let (status, reason) = refused.for_form()?;
+        return Ok((status, show_person(&person, &visitor, Some((reason, name)))?).into_response());
+    }
+    let is_gone = matches!(change, Change::Remove);
+    let next = if is_gone { "/access".to_owned() } else { format!("/access/people/{}", id.0) };
+    Ok(Redirect::to(&next).into_response())
 }
 
 pub(super) async fn confirm_disable(

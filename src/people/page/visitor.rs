@@ -27,7 +27,6 @@ const HOST_DEVICE_COOKIE: &str = "__Host-atelier_device";
 /// The longest that browsers keep a cookie.
 const DEVICE: Duration = Duration::from_hours(24 * 400);
 
-/// A signed-in person.
 pub(crate) struct Visitor {
     pub(crate) person: Person,
     pub(crate) token: Token,
@@ -52,12 +51,10 @@ impl Visitor {
         SignedIn { name: self.person.name.to_string(), role: self.person.role, csrf: self.csrf() }
     }
 
-    /// The token for each of their forms.
     pub(crate) fn csrf(&self) -> String {
         self.token.form_token()
     }
 
-    /// This person in the audit log.
     pub(crate) fn author(&self) -> Author {
         Author { actor: Actor::Person(self.person.id), peer: self.peer }
     }
@@ -112,7 +109,6 @@ pub(crate) fn signed_out() -> Problem {
     Problem::new(Kind::SignIn, "nothing was changed; sign in at /sign-in and try again")
 }
 
-/// Any visitor, signed in or not.
 pub(crate) struct Guest(pub(crate) Option<Visitor>);
 
 impl FromRequestParts<AppState> for Guest {

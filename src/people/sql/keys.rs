@@ -6,10 +6,9 @@ use atelier_core::domain::Timestamp;
 use serde_json::json;
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
-use crate::platform::db::{Entry, KeyId, Name, Store, StoreError, TokenHash, json, record::Record};
+use crate::platform::db::{Entry, KeyId, Name, Store, StoreError, TokenHash, json, record::Record, values};
 
 crate::platform::db::part! {
-    /// The API keys of a [`Store`].
     ApiKeys, api_keys
 }
 
@@ -69,17 +68,20 @@ impl ApiKeys<'_> {
         expires_at: Option<Timestamp>,
     ) -> Result<ApiKey, StoreError> {
         let mut transaction = self.store.write().await?;
-        let key: ApiKey = sqlx::query_as(
-            "insert into api_keys (token_hash, label, scopes, created_at, expires_at, origins, signing_secret)
-             values ($1, $2, $3, $4, $5, $6, $7) returning *",
+        let sql = "insert into api_keys (token_hash, label, scopes, created_at, expires_at, origins, signing_secret)
+             values ($1, $2, $3, $4, $5, $6, $7) returning *";
+        let key: ApiKey = sqlx::query_as_with(
+            sql,
+            values![
+                token.bytes(),
+                label.as_str(),
+                json::text(&scopes),
+                now.millis(),
+                expires_at.map(Timestamp::millis),
+                publishable.map(|publishable| json::text(&publishable.origins)),
+                publishable.map(|publishable| publishable.secret.0.clone())
+            ],
         )
-        .bind(token.bytes())
-        .bind(label.as_str())
-        .bind(json::text(&scopes))
-        .bind(now.millis())
-        .bind(expires_at.map(Timestamp::millis))
-        .bind(publishable.map(|publishable| json::text(&publishable.origins)))
-        .bind(publishable.map(|publishable| publishable.secret.0.clone()))
         .fetch_one(&mut *transaction)
         .await?;
         let days = expires_at.map(|end| (end.millis() - now.millis()) / 86_400_000);
@@ -94,14 +96,9 @@ impl ApiKeys<'_> {
 
     /// The key with this token, unless it is expired or revoked.
     pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
-        Ok(sqlx::query_as(
-            "select * from api_keys
-             where token_hash = $1 and revoked_at is null and (expires_at is null or expires_at > $2)",
-        )
-        .bind(token.bytes())
-        .bind(now.millis())
-        .fetch_optional(self.store.readers()?)
-        .await?)
+        let sql = "select * from api_keys
+             where token_hash = $1 and revoked_at is null and (expires_at is null or expires_at > $2)";
+        self.store.find(sql, values![token.bytes(), now.millis()]).await
     }
 
     /// All keys, including expired and revoked ones, newest first.
@@ -111,12 +108,9 @@ impl ApiKeys<'_> {
 
     /// Records that the key was used. No request should wait for it: it writes.
     pub async fn touch(self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
-        let update = sqlx::query(
-            "update api_keys set last_used_at = $2
-             where id = $1 and (last_used_at is null or last_used_at < $2)",
-        )
-        .bind(id.0)
-        .bind(now.millis());
+        let sql = "update api_keys set last_used_at = $2
+             where id = $1 and (last_used_at is null or last_used_at < $2)";
+        let update = sqlx::query_with(sql, values![id.0, now.millis()]);
         self.store.execute(update).await?;
         Ok(())
     }
@@ -124,18 +118,15 @@ impl ApiKeys<'_> {
     /// Revokes the key. Revoking it again keeps the first time.
     pub async fn revoke(self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
-        let revoked: Option<String> = sqlx::query_scalar(
-            "update api_keys set revoked_at = $2 where id = $1 and revoked_at is null returning label",
-        )
-        .bind(id.0)
-        .bind(now.millis())
-        .fetch_optional(&mut *transaction)
-        .await?;
+        let sql = "update api_keys set revoked_at = $2 where id = $1 and revoked_at is null returning label";
+        let revoked: Option<String> = sqlx::query_scalar_with(sql, values![id.0, now.millis()])
+            .fetch_optional(&mut *transaction)
+            .await?;
         let Some(label) = revoked else {
-            let known: Option<i64> = sqlx::query_scalar("select id from api_keys where id = $1")
-                .bind(id.0)
-                .fetch_optional(&mut *transaction)
-                .await?;
+            let known: Option<i64> =
+                sqlx::query_scalar_with("select id from api_keys where id = $1", values![id.0])
+                    .fetch_optional(&mut *transaction)
+                    .await?;
             return known.map(drop).ok_or(StoreError::NotFound("API key"));
         };
         let entry = Entry::new("key.revoke", &label, json!({"key": id.0}));

@@ -8,10 +8,11 @@ use super::{
     sessions::{self, Proof},
     sign_in_links,
 };
-use crate::platform::db::{Conflict, Entry, Name, PersonId, Store, StoreError, TokenHash, record::Record};
+use crate::platform::db::{
+    Conflict, Entry, Name, PersonId, Store, StoreError, TokenHash, record::Record, values,
+};
 
 crate::platform::db::part! {
-    /// The people of a [`Store`].
     People, people
 }
 
@@ -39,9 +40,6 @@ macro_rules! select {
 impl People<'_> {
     /// Stores the person, and their sign-in link if one is given, in one transaction, so that a request that finds the name taken
     /// also finds the link.
-    ///
-    /// # Errors
-    /// If another person has that name in any case (`Conflict`), or the database fails.
     pub async fn create(
         self,
         name: &Name,
@@ -50,15 +48,11 @@ impl People<'_> {
         now: Timestamp,
     ) -> Result<Person, StoreError> {
         let mut transaction = self.store.write().await?;
-        let person: Person = sqlx::query_as(
-            "insert into people (name, name_key, role, created_at) values ($1, $2, $3, $4) returning *",
-        )
-        .bind(name.as_str())
-        .bind(name.key())
-        .bind(role.as_str())
-        .bind(now.millis())
-        .fetch_one(&mut *transaction)
-        .await?;
+        let sql = "insert into people (name, name_key, role, created_at) values ($1, $2, $3, $4) returning *";
+        let person: Person =
+            sqlx::query_as_with(sql, values![name.as_str(), name.key(), role.as_str(), now.millis()])
+                .fetch_one(&mut *transaction)
+                .await?;
         let entry = Entry::new("person.create", name.as_str(), json!({"role": role.as_str()}));
         entry.write(&mut transaction, self.store.author, now).await?;
         if let Some(link) = link {
@@ -69,7 +63,7 @@ impl People<'_> {
     }
 
     pub async fn get(self, id: PersonId) -> Result<Option<Person>, StoreError> {
-        Ok(sqlx::query_as(select!("where id = $1")).bind(id.0).fetch_optional(self.store.readers()?).await?)
+        self.store.find(select!("where id = $1"), values![id.0]).await
     }
 
     /// The person with that name and the hash of their password, in one statement: a name that exists
@@ -78,8 +72,7 @@ impl People<'_> {
         self,
         name: &Name,
     ) -> Result<Option<(Person, Option<String>)>, StoreError> {
-        let row = sqlx::query(select!("where name_key = $1"))
-            .bind(name.key())
+        let row = sqlx::query_with(select!("where name_key = $1"), values![name.key()])
             .fetch_optional(self.store.readers()?)
             .await?;
         Ok(row
@@ -92,26 +85,32 @@ impl People<'_> {
         Ok(sqlx::query_as(select!("order by name_key")).fetch_all(self.store.readers()?).await?)
     }
 
+    /// The first admin who can sign in, as long as none of them has a password.
+    pub async fn admin_without_password(self) -> Result<Option<Person>, StoreError> {
+        let sql = select!(
+            "where role = 'admin' and disabled_at is null and not exists (
+                select 1 from people where role = 'admin' and disabled_at is null and password_hash is not null
+             ) order by name_key limit 1"
+        );
+        Ok(sqlx::query_as(sql).fetch_optional(self.store.readers()?).await?)
+    }
+
     /// The hash of the person's password; None if they have no password yet.
     pub async fn password_hash(self, id: PersonId) -> Result<Option<String>, StoreError> {
-        let row: Option<(Option<String>,)> = sqlx::query_as("select password_hash from people where id = $1")
-            .bind(id.0)
-            .fetch_optional(self.store.readers()?)
-            .await?;
+        let row: Option<(Option<String>,)> =
+            sqlx::query_as_with("select password_hash from people where id = $1", values![id.0])
+                .fetch_optional(self.store.readers()?)
+                .await?;
         row.map(|(hash,)| hash).ok_or(StoreError::NotFound("person"))
     }
 
-    /// # Errors
-    /// If the person is the last admin (`Conflict`), or the database fails.
     pub async fn set_role(self, id: PersonId, role: Role, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         if role != Role::Admin {
             keep_an_admin(&mut transaction, id).await?;
         }
         let person = lock(&mut transaction, id).await?;
-        sqlx::query("update people set role = $2 where id = $1")
-            .bind(id.0)
-            .bind(role.as_str())
+        sqlx::query_with("update people set role = $2 where id = $1", values![id.0, role.as_str()])
             .execute(&mut *transaction)
             .await?;
         let details = json!({"before": person.role.as_str(), "after": role.as_str()});
@@ -119,26 +118,17 @@ impl People<'_> {
         self.store.commit(transaction, &entry, now).await
     }
 
-    /// # Errors
-    /// If the person has signed in, or another one has that name in any case (`Conflict`), or the database fails.
     pub async fn rename(self, id: PersonId, name: &Name, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         let before = lock_invited(&mut transaction, id).await?.name;
-        sqlx::query("update people set name = $2, name_key = $3 where id = $1")
-            .bind(id.0)
-            .bind(name.as_str())
-            .bind(name.key())
-            .execute(&mut *transaction)
-            .await?;
+        let sql = "update people set name = $2, name_key = $3 where id = $1";
+        sqlx::query_with(sql, values![id.0, name.as_str(), name.key()]).execute(&mut *transaction).await?;
         let details = json!({"before": before.as_str(), "after": name.as_str()});
         let entry = Entry::new("person.rename", before.as_str(), details);
         self.store.commit(transaction, &entry, now).await
     }
 
     /// Deletes the account, with its sign-in link.
-    ///
-    /// # Errors
-    /// If the person has signed in, or is the last admin (`Conflict`), or the database fails.
     pub async fn remove(self, id: PersonId, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         keep_an_admin(&mut transaction, id).await?;
@@ -150,18 +140,14 @@ impl People<'_> {
 
     /// Disables or enables the account. Either ends the person's sessions and cancels their
     /// sign-in link, so that none of before comes back.
-    ///
-    /// # Errors
-    /// If the person is the last admin (`Conflict`), or the database fails.
     pub async fn set_disabled(self, id: PersonId, disabled: bool, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         if disabled {
             keep_an_admin(&mut transaction, id).await?;
         }
         let person = lock(&mut transaction, id).await?;
-        sqlx::query("update people set disabled_at = $2 where id = $1")
-            .bind(id.0)
-            .bind(disabled.then_some(now.millis()))
+        let sql = "update people set disabled_at = $2 where id = $1";
+        sqlx::query_with(sql, values![id.0, disabled.then_some(now.millis())])
             .execute(&mut *transaction)
             .await?;
         sessions::end_all(&mut transaction, id).await?;
@@ -182,15 +168,9 @@ pub(crate) async fn hold_enabled(
         Proof::Password(hash) => (false, hash),
         Proof::Link(_) => (true, None),
     };
-    let held = sqlx::query(
-        "update people set role = role
-         where id = $1 and disabled_at is null and ($2 or password_hash is not distinct from $3)",
-    )
-    .bind(id.0)
-    .bind(with_any_password)
-    .bind(hash)
-    .execute(connection)
-    .await?;
+    let sql = "update people set role = role
+         where id = $1 and disabled_at is null and ($2 or password_hash is not distinct from $3)";
+    let held = sqlx::query_with(sql, values![id.0, with_any_password, hash]).execute(connection).await?;
     Ok(held.rows_affected() > 0)
 }
 
@@ -200,9 +180,7 @@ pub(crate) async fn set_password(
     id: PersonId,
     hash: &str,
 ) -> Result<(), StoreError> {
-    sqlx::query("update people set password_hash = $2 where id = $1")
-        .bind(id.0)
-        .bind(hash)
+    sqlx::query_with("update people set password_hash = $2 where id = $1", values![id.0, hash])
         .execute(&mut *connection)
         .await?;
     sessions::end_all(connection, id).await
@@ -213,9 +191,7 @@ pub(crate) async fn set_signed_in(
     id: PersonId,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sqlx::query("update people set signed_in_at = $2 where id = $1")
-        .bind(id.0)
-        .bind(now.millis())
+    sqlx::query_with("update people set signed_in_at = $2 where id = $1", values![id.0, now.millis()])
         .execute(connection)
         .await?;
     Ok(())
@@ -237,7 +213,6 @@ async fn keep_an_admin(connection: &mut AnyConnection, id: PersonId) -> Result<(
     if admins == [id.0] { Err(StoreError::Conflict(Conflict::LastAdmin)) } else { Ok(()) }
 }
 
-/// Reads the person in a transaction.
 pub(crate) async fn find(connection: &mut AnyConnection, id: PersonId) -> Result<Person, StoreError> {
     let found = sqlx::query_as(select!("where id = $1")).bind(id.0).fetch_optional(connection).await?;
     found.ok_or(StoreError::NotFound("person"))

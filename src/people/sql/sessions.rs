@@ -10,15 +10,13 @@ use super::{
 };
 use crate::{
     people::PersonId,
-    platform::db::{Actor, Author, Entry, Store, StoreError, TokenHash, record::Record},
+    platform::db::{Actor, Author, Entry, Store, StoreError, TokenHash, record::Record, values},
 };
 
 crate::platform::db::part! {
-    /// The sessions of a [`Store`].
     Sessions, sessions
 }
 
-/// A signed-in person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     pub person: Person,
@@ -36,7 +34,6 @@ pub enum Proof<'a> {
     Link(&'a TokenHash),
 }
 
-/// A session that begins.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSession<'a> {
     pub token: &'a TokenHash,
@@ -66,16 +63,11 @@ impl Sessions<'_> {
         if let Some(hash) = new_password {
             people::set_password(&mut transaction, person, hash).await?;
         }
-        sqlx::query(
-            "insert into sessions (token_hash, person_id, created_at, expires_at, last_seen_at)
-             values ($1, $2, $3, $4, $3)",
-        )
-        .bind(token.bytes())
-        .bind(person.0)
-        .bind(now.millis())
-        .bind(expires_at.millis())
-        .execute(&mut *transaction)
-        .await?;
+        let sql = "insert into sessions (token_hash, person_id, created_at, expires_at, last_seen_at)
+             values ($1, $2, $3, $4, $3)";
+        sqlx::query_with(sql, values![token.bytes(), person.0, now.millis(), expires_at.millis()])
+            .execute(&mut *transaction)
+            .await?;
         people::set_signed_in(&mut transaction, person, now).await?;
         let name = people::find(&mut transaction, person).await?.name;
         let used = matches!(proof, Proof::Link(_)).then_some("link.use");
@@ -95,25 +87,17 @@ impl Sessions<'_> {
         now: Timestamp,
         idle_since: Timestamp,
     ) -> Result<Option<Session>, StoreError> {
-        Ok(sqlx::query_as(
-            "select people.id, name, role, people.created_at, signed_in_at, disabled_at,
+        let sql = "select people.id, name, role, people.created_at, signed_in_at, disabled_at,
                 sessions.created_at as began_at, expires_at, last_seen_at
              from sessions join people on people.id = person_id
-             where token_hash = $1 and expires_at > $2 and last_seen_at >= $3 and disabled_at is null",
-        )
-        .bind(token.bytes())
-        .bind(now.millis())
-        .bind(idle_since.millis())
-        .fetch_optional(self.store.readers()?)
-        .await?)
+             where token_hash = $1 and expires_at > $2 and last_seen_at >= $3 and disabled_at is null";
+        self.store.find(sql, values![token.bytes(), now.millis(), idle_since.millis()]).await
     }
 
     /// Records that the session was used. No request should wait for it: it writes.
     pub async fn touch(self, token: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
-        let update =
-            sqlx::query("update sessions set last_seen_at = $2 where token_hash = $1 and last_seen_at < $2")
-                .bind(token.bytes())
-                .bind(now.millis());
+        let sql = "update sessions set last_seen_at = $2 where token_hash = $1 and last_seen_at < $2";
+        let update = sqlx::query_with(sql, values![token.bytes(), now.millis()]);
         self.store.execute(update).await?;
         Ok(())
     }
@@ -121,11 +105,9 @@ impl Sessions<'_> {
     /// Signs the session's person out. False if there is no such session.
     pub async fn delete(self, token: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
+        let sql = "delete from sessions where token_hash = $1 returning person_id";
         let person: Option<i64> =
-            sqlx::query_scalar("delete from sessions where token_hash = $1 returning person_id")
-                .bind(token.bytes())
-                .fetch_optional(&mut *transaction)
-                .await?;
+            sqlx::query_scalar_with(sql, values![token.bytes()]).fetch_optional(&mut *transaction).await?;
         let Some(person) = person else { return Ok(false) };
         let person = people::find(&mut transaction, PersonId(person)).await?;
         let entry = Entry::new("sign-out", person.name.as_str(), json!({}));
@@ -134,7 +116,6 @@ impl Sessions<'_> {
         Ok(true)
     }
 
-    /// Ends the person's sessions and cancels their sign-in link.
     pub async fn end_all(self, person: PersonId, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         let name = people::find(&mut transaction, person).await?.name;
@@ -146,9 +127,8 @@ impl Sessions<'_> {
 
     /// Deletes sessions that are expired or were last used before `idle_since`, and counts them.
     pub async fn delete_ended(self, now: Timestamp, idle_since: Timestamp) -> Result<u64, StoreError> {
-        let delete = sqlx::query("delete from sessions where expires_at <= $1 or last_seen_at < $2")
-            .bind(now.millis())
-            .bind(idle_since.millis());
+        let sql = "delete from sessions where expires_at <= $1 or last_seen_at < $2";
+        let delete = sqlx::query_with(sql, values![now.millis(), idle_since.millis()]);
         self.store.execute(delete).await
     }
 

@@ -7,19 +7,15 @@ use sqlx::AnyConnection;
 use super::people::{self, Person};
 use crate::{
     people::{LINK, PersonId},
-    platform::db::{Author, Entry, Store, StoreError, TokenHash},
+    platform::db::{Author, Entry, Store, StoreError, TokenHash, values},
 };
 
 crate::platform::db::part! {
-    /// The sign-in links of a [`Store`].
     SignInLinks, sign_in_links
 }
 
 impl SignInLinks<'_> {
     /// Stores a link, which replaces the person's earlier one.
-    ///
-    /// # Errors
-    /// If there is no such person (`NotFound`), or the database fails.
     pub async fn create(self, token: &TokenHash, person: PersonId, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         let person = people::find(&mut transaction, person).await?;
@@ -29,15 +25,10 @@ impl SignInLinks<'_> {
 
     /// The person of the link, unless it is used or expired, or the person is disabled.
     pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Person>, StoreError> {
-        Ok(sqlx::query_as(
-            "select people.id, name, role, people.created_at, signed_in_at, disabled_at
+        let sql = "select people.id, name, role, people.created_at, signed_in_at, disabled_at
              from sign_in_links join people on people.id = person_id
-             where token_hash = $1 and expires_at > $2 and disabled_at is null",
-        )
-        .bind(token.bytes())
-        .bind(now.millis())
-        .fetch_optional(self.store.readers()?)
-        .await?)
+             where token_hash = $1 and expires_at > $2 and disabled_at is null";
+        self.store.find(sql, values![token.bytes(), now.millis()]).await
     }
 }
 
@@ -49,18 +40,14 @@ pub(crate) async fn put(
     author: Author,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sqlx::query(
+    let sql =
         "insert into sign_in_links (token_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)
          on conflict (person_id) do update set token_hash = excluded.token_hash,
-            created_at = excluded.created_at, expires_at = excluded.expires_at",
-    )
-    .bind(token.bytes())
-    .bind(person.id.0)
-    .bind(now.millis())
-    .bind((now + LINK).millis())
-    .execute(&mut *transaction)
-    .await
-    .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
+            created_at = excluded.created_at, expires_at = excluded.expires_at";
+    sqlx::query_with(sql, values![token.bytes(), person.id.0, now.millis(), (now + LINK).millis()])
+        .execute(&mut *transaction)
+        .await
+        .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
     Entry::new("person.link", person.name.as_str(), json!({})).write(transaction, author, now).await
 }
 
@@ -71,12 +58,8 @@ pub(crate) async fn take(
     person: PersonId,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
+    let sql = "delete from sign_in_links where token_hash = $1 and person_id = $2 and expires_at > $3";
     let done =
-        sqlx::query("delete from sign_in_links where token_hash = $1 and person_id = $2 and expires_at > $3")
-            .bind(token.bytes())
-            .bind(person.0)
-            .bind(now.millis())
-            .execute(connection)
-            .await?;
+        sqlx::query_with(sql, values![token.bytes(), person.0, now.millis()]).execute(connection).await?;
     Ok(done.rows_affected() > 0)
 }

@@ -6,9 +6,9 @@ use std::{
     str::FromStr,
 };
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sqlx::any::AnyConnectOptions;
 
-/// The database that a URL names.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Address {
     Sqlite(PathBuf),
@@ -16,8 +16,6 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// # Errors
-    /// Why the URL names no database.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         if let Some(path) = url.strip_prefix("sqlite:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -112,15 +110,9 @@ fn scheme(url: &str) -> &str {
 
 /// The file as a URL for sqlx, which decodes it.
 pub(crate) fn sqlite_url(path: &Path) -> Option<String> {
-    let mut url = String::from("sqlite://");
-    for byte in path.to_str()?.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
-            url.push(char::from(byte));
-        } else {
-            write!(url, "%{byte:02x}").expect("writing to a String never fails; this is a bug");
-        }
-    }
-    Some(url)
+    const PLAIN: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    Some(format!("sqlite://{}", utf8_percent_encode(path.to_str()?, PLAIN)))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use futures_util::Stream;
 use serde_json::{Map, Value};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
-use super::{Store, StoreError, json, pages, record::Record, text::short_line};
+use super::{Store, StoreError, json, pages, record::Record, text::short_line, values};
 
 /// The subject of entries about an erased customer.
 pub(crate) const ERASED: &str = "erased customer";
@@ -19,7 +19,6 @@ pub(crate) const ERASED: &str = "erased customer";
 pub const SIGN_IN_FAILED: &str = "sign-in.failed";
 
 crate::platform::db::part! {
-    /// The audit log of a [`Store`].
     Audit, audit
 }
 
@@ -101,7 +100,6 @@ impl<'a> Entry<'a> {
         Self { customer: customer.into(), ..self }
     }
 
-    /// Writes the entry in the transaction of its change.
     pub(crate) async fn write(
         &self,
         connection: &mut AnyConnection,
@@ -109,25 +107,27 @@ impl<'a> Entry<'a> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (person, key) = author.actor.ids();
-        sqlx::query(
-            "insert into audit_log (at, person_id, key_id, action, subject, customer_id, details, peer)
-             values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        let sql = "insert into audit_log (at, person_id, key_id, action, subject, customer_id, details, peer)
+             values ($1, $2, $3, $4, $5, $6, $7, $8)";
+        sqlx::query_with(
+            sql,
+            values![
+                now.millis(),
+                person,
+                key,
+                short_line("an action", self.action)?,
+                short_line("a subject", self.subject)?,
+                self.customer.map(CustomerId::as_str),
+                json::text(&self.details),
+                author.peer.map(|peer| peer.to_string())
+            ],
         )
-        .bind(now.millis())
-        .bind(person)
-        .bind(key)
-        .bind(short_line("an action", self.action)?)
-        .bind(short_line("a subject", self.subject)?)
-        .bind(self.customer.map(CustomerId::as_str))
-        .bind(json::text(&self.details))
-        .bind(author.peer.map(|peer| peer.to_string()))
         .execute(connection)
         .await?;
         Ok(())
     }
 }
 
-/// Selects entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     /// A prefix of the action: `customer.` selects all actions on customers.
@@ -163,36 +163,24 @@ impl Audit<'_> {
         let of_nobody = "select * from audit_log
              where customer_id is null and $1 = '' and subject = $2 and substr(action, 1, 7) = 'outfit.'
              order by seq desc limit $3";
-        Ok(sqlx::query_as(if customer.is_some() { of_customer } else { of_nobody })
-            .bind(customer.map_or("", CustomerId::as_str))
-            .bind(outfit.to_string())
-            .bind(i64::from(n))
-            .fetch_all(self.store.readers()?)
-            .await?)
+        let sql = if customer.is_some() { of_customer } else { of_nobody };
+        let values = values![customer.map_or("", CustomerId::as_str), outfit.to_string(), i64::from(n)];
+        self.store.find_all(sql, values).await
     }
 
     /// The latest `n` changes of a rule, newest first.
     pub async fn for_rule(self, name: &RuleName, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
-        Ok(sqlx::query_as(
-            "select * from audit_log
-             where subject = $1 and action in ('rule.put', 'rule.delete') order by seq desc limit $2",
-        )
-        .bind(name.as_str())
-        .bind(i64::from(n))
-        .fetch_all(self.store.readers()?)
-        .await?)
+        let sql = "select * from audit_log
+             where subject = $1 and action in ('rule.put', 'rule.delete') order by seq desc limit $2";
+        self.store.find_all(sql, values![name.as_str(), i64::from(n)]).await
     }
 
     /// The names of up to `n` rules that were deleted, the latest first.
     pub async fn deleted_rules(self, n: u32) -> Result<Vec<String>, StoreError> {
-        Ok(sqlx::query_scalar(
-            "select subject from audit_log
+        let sql = "select subject from audit_log
              where action in ('rule.put', 'rule.delete') and subject not in (select name from rules)
-             group by subject order by max(seq) desc limit $1",
-        )
-        .bind(i64::from(n))
-        .fetch_all(self.store.readers()?)
-        .await?)
+             group by subject order by max(seq) desc limit $1";
+        Ok(sqlx::query_scalar_with(sql, values![i64::from(n)]).fetch_all(self.store.readers()?).await?)
     }
 
     /// Up to `n` entries that match the filter, newest first, before the entry `before` if given.
@@ -209,8 +197,7 @@ impl Audit<'_> {
             Some(Actor::Service) => ("service", 0),
             Some(Actor::Visitor) => ("visitor", 0),
         };
-        Ok(sqlx::query_as(
-            "select * from audit_log
+        let sql = "select * from audit_log
              where seq < $1 and substr(action, 1, length($3)) = $3
                 and case $4
                     when 'person' then person_id = $5
@@ -219,14 +206,18 @@ impl Audit<'_> {
                     when 'visitor' then action = $6
                     else 1 = 1
                 end
-             order by seq desc limit $2",
+             order by seq desc limit $2";
+        Ok(sqlx::query_as_with(
+            sql,
+            values![
+                before.unwrap_or(i64::MAX),
+                i64::from(n),
+                short_line("an action", &filter.action)?,
+                actor,
+                id,
+                SIGN_IN_FAILED
+            ],
         )
-        .bind(before.unwrap_or(i64::MAX))
-        .bind(i64::from(n))
-        .bind(short_line("an action", &filter.action)?)
-        .bind(actor)
-        .bind(id)
-        .bind(SIGN_IN_FAILED)
         .fetch_all(self.store.readers()?)
         .await?)
     }
@@ -237,13 +228,8 @@ pub(crate) async fn erase_customer(
     connection: &mut AnyConnection,
     customer: &CustomerId,
 ) -> Result<u64, StoreError> {
-    let blanked = sqlx::query(
-        "update audit_log set subject = $2, details = '{}', customer_id = null where customer_id = $1",
-    )
-    .bind(customer.as_str())
-    .bind(ERASED)
-    .execute(connection)
-    .await?;
+    let sql = "update audit_log set subject = $2, details = '{}', customer_id = null where customer_id = $1";
+    let blanked = sqlx::query_with(sql, values![customer.as_str(), ERASED]).execute(connection).await?;
     Ok(blanked.rows_affected())
 }
 

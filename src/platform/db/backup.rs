@@ -16,7 +16,6 @@ use super::{
     connect::{connect, connect_options},
 };
 
-/// Why a database is not backed up or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     #[error("{0} is not SQLite; for Postgres use pg_dump and pg_restore, as docs/operations.md shows")]

@@ -32,7 +32,6 @@ impl Dialect {
     }
 }
 
-/// What to do if there is no `SQLite` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfMissing {
     Create,

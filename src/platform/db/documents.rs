@@ -8,7 +8,7 @@ use sqlx::{Any, AnyConnection, AssertSqlSafe, FromRow, Row, Transaction, any::An
 
 use super::{
     ChangeError, Counts, Entry, Expected, Put, Store, StoreError, Stored, Version, connect::Dialect, json,
-    memory::Held, record::Record, revisions, settings,
+    memory::Held, record::Record, revisions, settings, values,
 };
 
 /// The key of the advisory lock of [`in_turn`]: "expe" in ASCII.
@@ -79,14 +79,12 @@ pub enum Consequence {
     End(RuleName),
 }
 
-/// The documents of a kind of a [`Store`].
 #[derive(Debug)]
 pub struct Documents<'a, Name> {
     store: &'a Store,
     names: PhantomData<Name>,
 }
 
-/// A document with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named<Name> {
     pub name: Name,
@@ -122,7 +120,6 @@ impl<Name: DocumentName> Documents<'_, Name> {
         find(&mut *self.store.readers()?.acquire().await?, name, "").await
     }
 
-    /// How often they have changed.
     pub async fn revision(self) -> Result<i64, StoreError> {
         revisions::read(self.store, Name::REVISION).await
     }
@@ -213,12 +210,10 @@ impl<Name: DocumentName> Documents<'_, Name> {
             "insert into {table} (name, body, created_at) values ($1, $2, $3)
              on conflict (name) do update set body = excluded.body, revision = {table}.revision + 1 returning *"
         );
-        let row: Stored<Named<Name>> = sqlx::query_as(AssertSqlSafe(sql))
-            .bind(name.borrow())
-            .bind(text)
-            .bind(now.millis())
-            .fetch_one(&mut *connection)
-            .await?;
+        let row: Stored<Named<Name>> =
+            sqlx::query_as_with(AssertSqlSafe(sql), values![name.borrow(), text, now.millis()])
+                .fetch_one(&mut *connection)
+                .await?;
         if row.value.revision > 1 {
             return Ok((Put::Changed, row.version));
         }

@@ -5,7 +5,6 @@ use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::{Store, StoreError};
 
-/// What is held.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Held {
     Catalogue,
@@ -90,7 +89,6 @@ impl Store {
         Ok(CatalogueMemory { row_bytes, ..stored })
     }
 
-    /// Checks that a replica has the memory for the catalogue.
     pub async fn check_memory(&self, row_bytes: i64) -> Result<(), StoreError> {
         let memory = self.catalogue_memory(row_bytes).await?;
         Held::Catalogue.fits(self, memory.bytes().unsigned_abs())
@@ -102,7 +100,6 @@ impl Store {
         self.execute(sqlx::query(set).bind(row_bytes)).await.map(drop)
     }
 
-    /// The ids of the articles that take the most memory.
     pub async fn largest_articles(&self) -> Result<Vec<String>, StoreError> {
         let largest = "select id from articles order by memory desc, id limit 3";
         Ok(sqlx::query_scalar(largest).fetch_all(self.readers()?).await?)

@@ -22,7 +22,6 @@ fn migrator(migrations: Migrations) -> Migrator {
     Migrator::with_migrations((1..).zip(migrations).map(migration).collect())
 }
 
-/// Applies the migrations that the database lacks.
 pub(crate) async fn run(connection: &mut AnyConnection, dialect: Dialect) -> Result<(), StoreError> {
     let migrator = migrator(match dialect {
         Dialect::Sqlite => SQLITE,

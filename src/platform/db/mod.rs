@@ -59,6 +59,7 @@ pub use self::{
 use self::{
     connect::{Dialect, IfMissing},
     probe::Probe,
+    record::Readable,
 };
 use crate::config::Limits;
 
@@ -74,13 +75,10 @@ pub struct Store {
     pub(crate) cleaner: AnyPool,
     pub(crate) probe: Arc<Probe>,
     pub(crate) dialect: Dialect,
-    /// The file that an import on `SQLite` locks.
     pub(crate) import_lock: PathBuf,
-    /// Who makes the changes of this clone.
     pub(crate) author: Author,
     /// The most bytes of an article's type and attributes without the embedding, or of features, as JSON.
     pub(crate) row_bytes: u32,
-    /// The most bytes that the catalogue takes in memory.
     pub(crate) catalogue_bytes: u64,
     pub(crate) shown: String,
 }
@@ -154,10 +152,25 @@ impl Store {
         Resources::new(self)
     }
 
-    /// The connections for reading.
     pub(crate) fn readers(&self) -> Result<&AnyPool, StoreError> {
         self.probe.pass()?;
         Ok(&self.readers)
+    }
+
+    pub(crate) async fn find<Row: Readable>(
+        &self,
+        sql: &'static str,
+        values: AnyArguments,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(sqlx::query_as_with(sql, values).fetch_optional(self.readers()?).await?)
+    }
+
+    pub(crate) async fn find_all<Row: Readable>(
+        &self,
+        sql: &'static str,
+        values: AnyArguments,
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(sqlx::query_as_with(sql, values).fetch_all(self.readers()?).await?)
     }
 
     pub(crate) async fn count(&self, sql: impl SqlSafeStr) -> Result<u64, StoreError> {
@@ -173,7 +186,6 @@ impl Store {
         Ok(done.rows_affected())
     }
 
-    /// Commits a change with its entry in the audit log.
     pub(crate) async fn commit(
         &self,
         mut transaction: Transaction<'_, Any>,
@@ -202,8 +214,8 @@ impl Store {
 
 /// The statements of a feature, and the method of [`Store`] that gives them.
 macro_rules! part {
-    ($(#[$about:meta])+ $part:ident, $method:ident) => {
-        $(#[$about])+
+    ($(#[$about:meta])* $part:ident, $method:ident) => {
+        $(#[$about])*
         #[derive(Debug, Clone, Copy)]
         pub struct $part<'a> {
             pub(crate) store: &'a Store,
@@ -218,6 +230,17 @@ macro_rules! part {
 }
 
 pub(crate) use part;
+
+/// The values of a statement, in the order of its placeholders.
+macro_rules! values {
+    ($($value:expr),+ $(,)?) => {{
+        let mut values = sqlx::any::AnyArguments::default();
+        $(sqlx::Arguments::add(&mut values, $value).expect("a column has such values; this is a bug");)+
+        values
+    }};
+}
+
+pub(crate) use values;
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use atelier_core::util::digest::sha256;
 use sqlx::AnyConnection;
 
-use super::{StoreError, connect::Dialect, pages};
+use super::{StoreError, connect::Dialect, pages, values};
 
 /// The key of the advisory lock that a slice of an import holds, and that changes of articles and customers share. A slice
 /// would not see that a change which is not yet committed is about its row. One write runs at a time on `SQLite`.
@@ -20,17 +20,15 @@ pub(crate) async fn overtake(
 ) -> Result<(), StoreError> {
     let running = match dialect {
         Dialect::Sqlite => sqlx::query_scalar("select number from running_import"),
-        Dialect::Postgres => {
-            sqlx::query_scalar("select number from running_import, pg_advisory_xact_lock_shared($1)")
-                .bind(WRITING)
-        }
+        Dialect::Postgres => sqlx::query_scalar_with(
+            "select number from running_import, pg_advisory_xact_lock_shared($1)",
+            values![WRITING],
+        ),
     };
     let number: i64 = running.fetch_one(&mut *connection).await?;
     if number % 2 == 1 {
-        sqlx::query("insert into import_skips (row_hash) values ($1) on conflict do nothing")
-            .bind(row_hash(table, id))
-            .execute(connection)
-            .await?;
+        let sql = "insert into import_skips (row_hash) values ($1) on conflict do nothing";
+        sqlx::query_with(sql, values![row_hash(table, id)]).execute(connection).await?;
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 use atelier_core::domain::CustomerId;
 use futures_util::{Stream, TryStreamExt, stream};
 use sqlx::{
-    Any, AnyConnection, AssertSqlSafe, Encode, FromRow, Row, Type,
+    Any, AnyConnection, AssertSqlSafe, Encode, Row, Type,
     any::{AnyArguments, AnyRow},
     query::{Query, QueryAs},
 };
 
-use super::{Store, StoreError, connect::Dialect, upsert};
+use super::{Store, StoreError, connect::Dialect, record::Readable, upsert, values};
 
 /// Rows of a part, and the bytes of their texts after which it ends: enough that round trips do not matter, few enough for many
 /// readers at once.
@@ -63,18 +63,15 @@ fn text_bytes(row: &AnyRow) -> usize {
 
 /// The rows about a customer in the order of their numbers. The statement takes the customer, the number that the part begins
 /// after, and the most rows.
-pub(crate) fn for_customer<Value>(
+pub(crate) fn for_customer<Value: Readable + 'static>(
     store: &Store,
     customer: &CustomerId,
     sql: &'static str,
     number: fn(&AnyRow) -> sqlx::Result<i64>,
-) -> impl Stream<Item = Result<Value, StoreError>> + Send + use<Value>
-where
-    Value: for<'r> FromRow<'r, AnyRow> + Send + 'static,
-{
+) -> impl Stream<Item = Result<Value, StoreError>> + Send + use<Value> {
     let customer = customer.clone();
     let query =
-        move |after: i64| sqlx::query(sql).bind(customer.to_string()).bind(after).bind(i64::from(PART));
+        move |after: i64| sqlx::query_with(sql, values![customer.to_string(), after, i64::from(PART)]);
     stream(store, 0, PART, query, number, |row| Ok(Value::from_row(row)?))
 }
 
@@ -84,10 +81,11 @@ pub(crate) trait Id<'q>: Encode<'q, Any> + Type<Any> + Copy + Send + Sync + 'q {
 impl<'q, T: Encode<'q, Any> + Type<Any> + Copy + Send + Sync + 'q> Id<'q> for T {}
 
 /// The rows with these ids, in any order. `select` ends in `where id in`.
-pub(crate) async fn by_ids<Row>(store: &Store, select: &str, ids: &[&str]) -> Result<Vec<Row>, StoreError>
-where
-    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
-{
+pub(crate) async fn by_ids<Row: Readable>(
+    store: &Store,
+    select: &str,
+    ids: &[&str],
+) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::with_capacity(ids.len());
     for ids in ids.chunks(upsert::ROWS) {
         let sql = format!("{select} {}", upsert::placeholders(store.dialect, 1, ids.len()));
@@ -97,29 +95,23 @@ where
 }
 
 /// Like [`by_ids`], for rows that no other transaction may change before this one ends.
-pub(crate) async fn lock_by_ids<Row>(
+pub(crate) async fn lock_by_ids<Row: Readable>(
     connection: &mut AnyConnection,
     dialect: Dialect,
     select: &str,
     ids: &[&str],
-) -> Result<Vec<Row>, StoreError>
-where
-    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
-{
+) -> Result<Vec<Row>, StoreError> {
     in_transaction(connection, dialect, select, ids, dialect.for_update()).await
 }
 
 /// Like [`by_ids`], as a transaction sees the rows. `rest` follows the ids.
-pub(crate) async fn in_transaction<'q, Row, I: Id<'q>>(
+pub(crate) async fn in_transaction<'q, Row: Readable, I: Id<'q>>(
     connection: &mut AnyConnection,
     dialect: Dialect,
     select: &str,
     ids: &[I],
     rest: &str,
-) -> Result<Vec<Row>, StoreError>
-where
-    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
-{
+) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::with_capacity(ids.len());
     for ids in ids.chunks(upsert::ROWS) {
         let sql = format!("{select} {}{rest}", upsert::placeholders(dialect, 1, ids.len()));
@@ -128,10 +120,7 @@ where
     Ok(rows)
 }
 
-fn bind<'q, Row, I: Id<'q>>(sql: &str, ids: &[I]) -> QueryAs<'q, Any, Row, AnyArguments>
-where
-    Row: for<'r> FromRow<'r, AnyRow>,
-{
+fn bind<'q, Row: Readable, I: Id<'q>>(sql: &str, ids: &[I]) -> QueryAs<'q, Any, Row, AnyArguments> {
     let mut query = sqlx::query_as(AssertSqlSafe(sql.to_owned()));
     for id in ids {
         query = query.bind(*id);

@@ -51,8 +51,6 @@ impl Probe {
         Self { pool, file, answered: Mutex::default(), is_gone: AtomicBool::default() }
     }
 
-    /// # Errors
-    /// If the database is gone.
     pub(crate) fn pass(&self) -> Result<(), StoreError> {
         if self.is_gone.load(Ordering::Relaxed) {
             return Err(StoreError::Unreachable { reason: "it does not answer (breaker open)".into() });

@@ -3,9 +3,14 @@
 use std::fmt::Display;
 
 use atelier_core::domain::Timestamp;
-use sqlx::{Any, Decode, Row, Type, any::AnyRow};
+use sqlx::{Any, Decode, FromRow, Row, Type, any::AnyRow};
 
 use super::StoreError;
+
+/// What rows are read into.
+pub(crate) trait Readable: for<'r> FromRow<'r, AnyRow> + Send + Unpin {}
+
+impl<T: for<'r> FromRow<'r, AnyRow> + Send + Unpin> Readable for T {}
 
 /// A row, and what identifies it in errors.
 pub(crate) struct Record<'r> {
@@ -31,8 +36,6 @@ impl<'r> Record<'r> {
         Ok(self.get::<Option<i64>>(column)?.map(Timestamp::from_millis))
     }
 
-    /// # Errors
-    /// If the column's value is invalid: the row is damaged.
     pub(crate) fn parse<V, T, E: Display>(
         &self,
         column: &str,

@@ -19,7 +19,7 @@ use super::{
     overtaking,
     pages::{self, PART},
     revisions::{self, Changed},
-    search, upsert,
+    search, upsert, values,
 };
 
 /// How long an erasure waits for the log to be emptied; [`Store::complete_erasures`] tries again.
@@ -38,7 +38,6 @@ pub trait Resource: Clone + Send + Sync + 'static {
     const TABLE: &'static str;
     /// The view of it that all readers use.
     const VISIBLE: &'static str;
-    /// The names of `Columns`.
     const COLUMNS: &'static str;
     /// `insert into … (…) values`, for the id, the texts of [`Resource::texts`], the memory, times, and the number of an import.
     const INSERT: &'static str;
@@ -96,14 +95,12 @@ pub trait Resource: Clone + Send + Sync + 'static {
     }
 }
 
-/// What is about to be written.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'a, R: Resource> {
     Value(&'a R),
     Patch(&'a R::Patch),
 }
 
-/// The articles or the customers of a [`Store`].
 #[derive(Debug)]
 pub struct Resources<'a, R> {
     pub(crate) store: &'a Store,
@@ -137,10 +134,12 @@ impl<'a, R: Resource> Resources<'a, R> {
     pub async fn get_stored(self, id: &R::Id) -> Result<Option<Stored<R>>, StoreError> {
         let mut connection = self.store.readers()?.acquire().await?;
         let aliases = R::aliases(self.store, &mut connection, &[id]).await?;
-        let row = sqlx::query(AssertSqlSafe(select_stored::<R>()))
-            .bind(aliases.get::<R::Id>(id).unwrap_or(id).borrow())
-            .fetch_optional(&mut *connection)
-            .await?;
+        let row = sqlx::query_with(
+            AssertSqlSafe(select_stored::<R>()),
+            values![aliases.get::<R::Id>(id).unwrap_or(id).borrow()],
+        )
+        .fetch_optional(&mut *connection)
+        .await?;
         row.as_ref().map(parse_stored).transpose()
     }
 
@@ -166,7 +165,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         after: Option<&R::Id>,
     ) -> impl Stream<Item = Result<R, StoreError>> + Send + use<R> {
         let patterns = groups.iter().flatten().map(|text| search::part_pattern(text)).collect();
-        self.with_condition(&search::any_of(3, groups), patterns, after, PART)
+        self.with_condition(&search::any_of(3, groups.iter().map(Vec::len)), patterns, after, PART)
     }
 
     /// The condition takes the texts from `$3` on.
@@ -180,7 +179,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         let (columns, table) = (R::COLUMNS, R::VISIBLE);
         let sql = format!("select {columns} from {table} where id > $1{condition} order by id limit $2");
         let query = move |after: String| {
-            let query = sqlx::query(AssertSqlSafe(sql.clone())).bind(after).bind(i64::from(part));
+            let query = sqlx::query_with(AssertSqlSafe(sql.clone()), values![after, i64::from(part)]);
             texts.iter().cloned().fold(query, sqlx::query::Query::bind)
         };
         // Every id comes after the empty string.
@@ -305,8 +304,7 @@ impl<'a, R: Resource> Resources<'a, R> {
         let id = row.value.id();
         let before = if R::IS_FOLLOWED { Held::Catalogue.read(connection).await? } else { i64::MAX };
         let put = upsert::write_one(&mut *connection, self.store.dialect, row).await?;
-        let written = sqlx::query(AssertSqlSafe(select_stored::<R>()))
-            .bind(id.borrow())
+        let written = sqlx::query_with(AssertSqlSafe(select_stored::<R>()), values![id.borrow()])
             .fetch_one(&mut *connection)
             .await?;
         if put != Put::Unchanged {
@@ -328,7 +326,6 @@ impl<'a, R: Resource> Resources<'a, R> {
     }
 }
 
-/// What deleting a value did.
 pub(crate) struct Removed {
     /// Whether readers saw it.
     pub(crate) found: bool,
@@ -407,7 +404,6 @@ impl<R: Resource> upsert::Row for ResourceRow<'_, R> {
     }
 }
 
-/// Values from their rows, by their ids.
 pub(crate) fn by_id<R: Resource>(rows: Vec<R::Columns>) -> Result<HashMap<R::Id, R>, StoreError> {
     rows.into_iter().map(|row| R::parse(row).map(|value| (value.id().clone(), value))).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sqlx::{AnyConnection, AssertSqlSafe};
 
-use super::{Store, StoreError, connect::Dialect, upsert};
+use super::{Store, StoreError, connect::Dialect, upsert, values};
 
 pub(crate) const ARTICLES: &str = "articles";
 pub(crate) const SETTINGS: &str = "settings";
@@ -12,13 +12,11 @@ pub(crate) const LOOKS: &str = "looks";
 pub(crate) const ERASURES: &str = "erasures";
 
 pub(crate) async fn read(store: &Store, name: &'static str) -> Result<i64, StoreError> {
-    Ok(sqlx::query_scalar("select value from revisions where name = $1")
-        .bind(name)
+    Ok(sqlx::query_scalar_with("select value from revisions where name = $1", values![name])
         .fetch_one(store.readers()?)
         .await?)
 }
 
-/// What changed in the catalogue.
 #[derive(Debug)]
 pub(crate) enum Changed {
     Articles(BTreeSet<String>),
@@ -64,12 +62,9 @@ pub(crate) async fn change_articles(
         Changed::Everything => [EVERYTHING.to_owned()].into(),
     };
     let count = i64::try_from(named.len()).expect("a change names few articles; this is a bug");
+    let sql = "update revisions set value = value + $2 where name = $1 returning value";
     let last: i64 =
-        sqlx::query_scalar("update revisions set value = value + $2 where name = $1 returning value")
-            .bind(ARTICLES)
-            .bind(count)
-            .fetch_one(&mut *connection)
-            .await?;
+        sqlx::query_scalar_with(sql, values![ARTICLES, count]).fetch_one(&mut *connection).await?;
     let before = last - count;
     let rows: Vec<(i64, String)> = (before + 1..).zip(named).collect();
     for rows in rows.chunks(upsert::ROWS) {
@@ -85,8 +80,7 @@ pub(crate) async fn change_articles(
         insert.persistent(persistent).execute(&mut *connection).await?;
     }
     if before / REMOVED_TOGETHER < last / REMOVED_TOGETHER {
-        sqlx::query("delete from article_changes where revision <= $1")
-            .bind(last - KEPT_REVISIONS)
+        sqlx::query_with("delete from article_changes where revision <= $1", values![last - KEPT_REVISIONS])
             .execute(connection)
             .await?;
     }
@@ -102,12 +96,9 @@ pub(crate) async fn articles_changed_since(
     if now - before > KEPT_REVISIONS {
         return Ok(None);
     }
+    let sql = "select article_id from article_changes where revision > $1 and revision <= $2";
     let rows: Vec<String> =
-        sqlx::query_scalar("select article_id from article_changes where revision > $1 and revision <= $2")
-            .bind(before)
-            .bind(now)
-            .fetch_all(store.readers()?)
-            .await?;
+        sqlx::query_scalar_with(sql, values![before, now]).fetch_all(store.readers()?).await?;
     let is_complete = i64::try_from(rows.len()) == Ok(now - before);
     let articles: BTreeSet<String> = rows.into_iter().collect();
     Ok((is_complete && !articles.contains(EVERYTHING)).then_some(articles))
@@ -127,16 +118,12 @@ impl Store {
     /// Counts of the changes of articles, settings and looks, and a setting. It is one statement, because every replica asks it
     /// several times a second.
     pub async fn revisions(&self, setting: &'static str) -> Result<Revisions, StoreError> {
-        let (articles, settings, looks, setting) = sqlx::query_as(
-            "select (select value from revisions where name = $1), (select value from revisions where name = $2),
-                (select value from revisions where name = $3), (select value from settings where name = $4)",
-        )
-        .bind(ARTICLES)
-        .bind(SETTINGS)
-        .bind(LOOKS)
-        .bind(setting)
-        .fetch_one(self.readers()?)
-        .await?;
+        let sql = "select (select value from revisions where name = $1), (select value from revisions where name = $2),
+                (select value from revisions where name = $3), (select value from settings where name = $4)";
+        let (articles, settings, looks, setting) =
+            sqlx::query_as_with(sql, values![ARTICLES, SETTINGS, LOOKS, setting])
+                .fetch_one(self.readers()?)
+                .await?;
         Ok(Revisions { articles, settings, looks, setting })
     }
 }
@@ -144,8 +131,7 @@ impl Store {
 /// Counts a change. It must be the last statement of its transaction: it takes a lock that all such transactions need, and
 /// the holder must not wait for another lock.
 pub(crate) async fn increment(connection: &mut AnyConnection, name: &'static str) -> Result<(), StoreError> {
-    sqlx::query("update revisions set value = value + 1 where name = $1")
-        .bind(name)
+    sqlx::query_with("update revisions set value = value + 1 where name = $1", values![name])
         .execute(connection)
         .await?;
     Ok(())

@@ -3,14 +3,13 @@
 //! A row has a `name_key`, its texts as searches compare them, which must contain every word of a search. They are made here,
 //! because `SQLite`'s `lower()` does not change Ä and Postgres's depends on the locale.
 
-use std::fmt::Write;
+use std::{fmt::Write, iter};
 
 use atelier_core::domain::search_key;
 
 /// The longest search; the rest is ignored. `SQLite` refuses patterns of 50,000 bytes.
 const MAX_CHARS: usize = 256;
 
-/// The searchable text of a row.
 pub(crate) fn name_key<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let mut key = String::new();
     for text in texts {
@@ -48,22 +47,17 @@ pub(crate) fn pattern(word: &str) -> String {
     pattern
 }
 
-/// The condition for `count` patterns bound from `$first`: ` and … like …` for each.
+/// The condition for `count` patterns bound from `$first`: ` and (… like …)` for each.
 pub(crate) fn condition(first: usize, count: usize) -> String {
-    let mut condition = String::new();
-    for number in first..first + count {
-        write!(condition, " and name_key like ${number} escape '\\'")
-            .expect("writing to a String never fails; this is a bug");
-    }
-    condition
+    any_of(first, iter::repeat_n(1, count))
 }
 
-/// The condition for a word of each group, bound from `$first`: ` and (… like … or …)` for each.
-pub(crate) fn any_of(first: usize, groups: &[Vec<String>]) -> String {
+/// The condition for a pattern of each group of so many, bound from `$first`: ` and (… like … or …)` for each.
+pub(crate) fn any_of(first: usize, groups: impl IntoIterator<Item = usize>) -> String {
     let mut condition = String::new();
     let mut number = first;
-    for group in groups {
-        for (index, _) in group.iter().enumerate() {
+    for size in groups {
+        for index in 0..size {
             let before = if index == 0 { " and (" } else { " or " };
             write!(condition, "{before}name_key like ${number} escape '\\'")
                 .expect("writing to a String never fails; this is a bug");

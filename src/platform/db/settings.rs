@@ -3,17 +3,15 @@
 use atelier_core::domain::{ExperimentName, Timestamp};
 use sqlx::AnyConnection;
 
-use super::{Entry, Named, Store, StoreError, documents, revisions};
+use super::{Entry, Named, Store, StoreError, documents, revisions, values};
 
 crate::platform::db::part! {
-    /// The settings of a [`Store`].
     Settings, settings
 }
 
 impl Settings<'_> {
     pub async fn get(self, name: &'static str) -> Result<Option<String>, StoreError> {
-        Ok(sqlx::query_scalar("select value from settings where name = $1")
-            .bind(name)
+        Ok(sqlx::query_scalar_with("select value from settings where name = $1", values![name])
             .fetch_optional(self.store.readers()?)
             .await?)
     }
@@ -54,13 +52,9 @@ impl Settings<'_> {
             return Ok(stored);
         }
         let mut transaction = self.store.write().await?;
-        sqlx::query("insert into settings (name, value) values ($1, $2) on conflict (name) do nothing")
-            .bind(name)
-            .bind(value)
-            .execute(&mut *transaction)
-            .await?;
-        let stored = sqlx::query_scalar("select value from settings where name = $1")
-            .bind(name)
+        let sql = "insert into settings (name, value) values ($1, $2) on conflict (name) do nothing";
+        sqlx::query_with(sql, values![name, value]).execute(&mut *transaction).await?;
+        let stored = sqlx::query_scalar_with("select value from settings where name = $1", values![name])
             .fetch_one(&mut *transaction)
             .await?;
         revisions::increment(&mut transaction, revisions::SETTINGS).await?;
@@ -70,14 +64,11 @@ impl Settings<'_> {
 
     /// Replaces the value `old`. False if the setting has another value by now, as when another replica replaced it.
     pub async fn replace(self, name: &'static str, old: &str, new: &str) -> Result<bool, StoreError> {
-        let statement = sqlx::query("update settings set value = $1 where name = $2 and value = $3")
-            .bind(new)
-            .bind(name)
-            .bind(old);
+        let sql = "update settings set value = $1 where name = $2 and value = $3";
+        let statement = sqlx::query_with(sql, values![new, name, old]);
         Ok(self.store.execute(statement).await? > 0)
     }
 
-    /// A number that grows with every change of a setting.
     pub async fn revision(self) -> Result<i64, StoreError> {
         revisions::read(self.store, revisions::SETTINGS).await
     }
@@ -90,13 +81,8 @@ pub(crate) async fn delete_setting(connection: &mut AnyConnection, name: &str) -
 }
 
 pub(crate) async fn write(connection: &mut AnyConnection, name: &str, value: &str) -> Result<(), StoreError> {
-    sqlx::query(
-        "insert into settings (name, value) values ($1, $2)
-         on conflict (name) do update set value = excluded.value",
-    )
-    .bind(name)
-    .bind(value)
-    .execute(connection)
-    .await?;
+    let sql = "insert into settings (name, value) values ($1, $2)
+         on conflict (name) do update set value = excluded.value";
+    sqlx::query_with(sql, values![name, value]).execute(connection).await?;
     Ok(())
 }

@@ -154,7 +154,6 @@ async fn prepare(options: &AnyConnectOptions) -> Result<(), StoreError> {
     Ok(first.close().await?)
 }
 
-/// Configures a connection.
 async fn configure(connection: &mut AnyConnection) -> sqlx::Result<()> {
     sqlx::raw_sql(
         // Commits survive a power cut, which the default of WAL does not ensure.

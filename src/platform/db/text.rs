@@ -17,7 +17,6 @@ const LONG_BYTES: usize = 2400;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(String);
 
-/// A text that is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a name has 1 to {NAME_CHARS} characters, no control characters, and no space at either end; found {0:?}"
@@ -51,7 +50,6 @@ impl fmt::Display for Name {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Note(String);
 
-/// A text that is not a valid note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a note has at most {NOTE_CHARS} characters, and no control characters but line breaks")]
 pub struct NoteError;

@@ -36,7 +36,6 @@ macro_rules! on_conflict {
 }
 pub(crate) use on_conflict;
 
-/// A row of a table.
 pub(crate) trait Row: Send {
     /// `insert into … (…) values`
     const INSERT: &'static str;
@@ -53,13 +52,11 @@ pub(crate) trait Row: Send {
 
     fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError>;
 
-    /// The error for a row that refers to a missing one.
     fn missing_reference() -> StoreError {
         StoreError::Other("the row refers to a missing one".into())
     }
 }
 
-/// How many rows an upsert added, changed, or left unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub added: u64,

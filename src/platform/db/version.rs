@@ -42,7 +42,6 @@ impl fmt::Display for Version {
     }
 }
 
-/// A row's value and version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored<T> {
     pub value: T,
@@ -71,9 +70,7 @@ impl Versions {
 /// What a caller expects of a row before it is changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// The row has one of these versions.
     pub one_of: Option<Versions>,
-    /// The row has none of these versions.
     pub none_of: Option<Versions>,
 }
 
@@ -83,8 +80,6 @@ impl Expected {
         *self == Self::default()
     }
 
-    /// # Errors
-    /// If the row has another version (`Differs`).
     pub fn check(&self, current: Option<&Version>) -> Result<(), ChangeError> {
         let allows = self.one_of.as_ref().is_none_or(|versions| versions.contain(current))
             && self.none_of.as_ref().is_none_or(|versions| !versions.contain(current));
@@ -98,7 +93,6 @@ impl Expected {
     }
 }
 
-/// Why a row was not changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ChangeError {
     #[error("there is no such row")]
@@ -135,18 +129,5 @@ mod tests {
             assert_ne!(version, other);
         }
         assert_eq!(version.as_str().len(), 24);
-    }
-
-    #[test]
-    fn a_row_is_compared_with_what_is_expected() {
-        let current = Version::new(1, 1, &[]);
-        let named = || Some(Versions::OneOf(vec!["x".into(), current.to_string()]));
-        let other = || Some(Versions::OneOf(vec!["x".into()]));
-        let check = |one_of, none_of, row: Option<&Version>| Expected { one_of, none_of }.check(row).is_ok();
-        assert!(check(None, None, None) && check(None, None, Some(&current)));
-        assert!(check(named(), None, Some(&current)) && !check(other(), None, Some(&current)));
-        assert!(check(Some(Versions::Any), None, Some(&current)) && !check(Some(Versions::Any), None, None));
-        assert!(check(None, Some(Versions::Any), None) && !check(None, Some(Versions::Any), Some(&current)));
-        assert!(check(None, other(), Some(&current)) && !check(None, named(), Some(&current)));
     }
 }

@@ -15,7 +15,6 @@ use crate::platform::db::{ChangeError, Expected, Version, Versions};
 #[derive(Debug, Clone)]
 pub(crate) struct Conditions(pub(crate) Expected);
 
-/// The headers of a request that reads.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only the description of the headers")]
@@ -25,7 +24,6 @@ pub(crate) struct ReadHeaders {
     if_none_match: Option<String>,
 }
 
-/// The headers of a request that changes.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only the description of the headers")]
@@ -35,7 +33,6 @@ pub(crate) struct ChangeHeaders {
     if_match: Option<String>,
 }
 
-/// The headers of a request that adds or replaces.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "only the description of the headers")]
@@ -119,13 +116,11 @@ impl Document {
 /// Callers ask each time whether it has changed.
 pub(crate) const ASK_AGAIN: &str = "no-cache";
 
-/// The header with a version.
 pub(crate) fn etag(version: &Version) -> [(HeaderName, HeaderValue); 1] {
     let value = HeaderValue::try_from(format!("\"{version}\""));
     [(header::ETAG, value.expect("a version has only hexadecimal digits; this is a bug"))]
 }
 
-/// The problem of a change that was not made because the row has another version.
 pub(crate) fn differs(current: Option<&Version>) -> Problem {
     let found = match current {
         Some(current) => format!("the current ETag is \"{current}\""),
@@ -182,40 +177,4 @@ fn entity_tags(list: &str) -> Option<Vec<(bool, &str)>> {
         rest = after.trim_start_matches([',', ' ', '\t']);
     }
     Some(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entity_tags_are_read() {
-        let read = |name: HeaderName, values: &[&str]| {
-            let values = values.iter().map(|value| (name.clone(), HeaderValue::try_from(*value).unwrap()));
-            versions(&values.collect(), &name)
-        };
-        for (values, tags) in [
-            (&["\"a\", \"b\"", "\"c\""][..], &["a", "b", "c"][..]),
-            // It matches no version, as weak ones do and an empty list does.
-            (&["W/\"a\""], &["W/\"a\""]),
-            (&["\"a, b\",\"c\""], &["a, b", "c"]),
-            (&[""], &[]),
-            (&[" , ,"], &[]),
-            (&["", ",\"a\",,", "\t"], &["a"]),
-        ] {
-            let expected = Versions::OneOf(tags.iter().map(ToString::to_string).collect());
-            assert_eq!(read(header::IF_MATCH, values).unwrap(), Some(expected), "{values:?}");
-        }
-        assert_eq!(read(header::IF_MATCH, &[]).unwrap(), None);
-        assert_eq!(read(header::IF_MATCH, &[" * "]).unwrap(), Some(Versions::Any));
-        let weak = read(header::IF_NONE_MATCH, &["W/\"a\""]).unwrap();
-        assert_eq!(weak, Some(Versions::OneOf(vec!["a".into()])));
-        let wrong = "a|\"a\", b|W/a|\"a|b\"|a\"b\"|\"a\"b|\"a\"b\"|\"a\" \"b\"|\"a\", *";
-        for wrong in wrong.split('|') {
-            let problem = read(header::IF_MATCH, &[wrong]).unwrap_err();
-            let (kind, _, findings) = problem.shown_to_caller();
-            let found = (kind, findings[0].parameter.as_deref());
-            assert_eq!(found, (Kind::Invalid, Some("if-match")), "{wrong}");
-        }
-    }
 }

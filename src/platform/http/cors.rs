@@ -67,7 +67,6 @@ impl CrossOrigins {
     }
 }
 
-/// The headers of an answer to a page of another site.
 #[derive(Debug)]
 pub(crate) struct CrossOrigin {
     /// The origin of the page, if it may read the answer.

@@ -20,7 +20,6 @@ pub(crate) fn is_https(headers: &HeaderMap, extensions: &Extensions) -> bool {
         || first.is_some_and(|protocol| protocol.trim().eq_ignore_ascii_case("https"))
 }
 
-/// Whether the request came by https, as a handler's argument.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Https(pub(crate) bool);
 
@@ -38,23 +37,4 @@ pub(crate) fn base_url(headers: &HeaderMap, https: bool) -> String {
     let Some(host) = host else { return String::new() };
     let scheme = if https { "https" } else { "http" };
     format!("{scheme}://{host}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_protocol_of_the_browser_counts() {
-        let https = |reported: Option<&'static str>| {
-            let headers =
-                reported.map(|value| ("x-forwarded-proto".parse().unwrap(), value.parse().unwrap()));
-            is_https(&headers.into_iter().collect(), &Extensions::new())
-        };
-        assert!(https(Some("https")) && https(Some("HTTPS, http")));
-        assert!(!https(None) && !https(Some("http")) && !https(Some("http, https")) && !https(Some("")));
-        let mut extensions = Extensions::new();
-        extensions.insert(OverTls);
-        assert!(is_https(&HeaderMap::new(), &extensions));
-    }
 }

@@ -9,7 +9,6 @@ use utoipa::{
 
 use super::conditions::{ChangeHeaders, PutHeaders, ReadHeaders};
 
-/// Items of a kind.
 pub(crate) struct Items<'a> {
     /// The tag, and the path of all.
     pub(crate) plural: &'a str,

@@ -3,7 +3,6 @@
 pub(crate) mod compression;
 pub(crate) mod conditions;
 mod cors;
-mod error;
 pub(crate) mod extract;
 pub(crate) mod fault;
 pub(crate) mod host;

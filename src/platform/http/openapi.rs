@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 use super::{
     AppState, KINDS, Kind, Problem, ProblemBody,
     conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
+    item::reference,
     routes::{Deadline, Guards, Routes},
     schema::{ConditionSchema, names},
 };
@@ -81,7 +82,6 @@ pub(crate) fn finish(
 )]
 struct Atelier;
 
-/// The document's title and tags, without routes.
 pub(crate) fn empty_document() -> Routes {
     Routes::with_document(Atelier::openapi())
 }
@@ -149,10 +149,6 @@ fn tighten(document: &mut Value) {
     }
 }
 
-fn reference(schema: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{schema}")})
-}
-
 /// Says the same with keywords that openapi-generator ignores. Of a choice between types or objects it makes a class that
 /// takes and reads no plain value; of fields that are named beside others, a class that loses the others.
 fn simplify(document: &mut Value) {
@@ -203,7 +199,6 @@ fn name_other_types(schema: &mut Value) {
     }
 }
 
-/// Every operation of every path.
 fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     let items = paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut);
@@ -265,30 +260,6 @@ fn add_problems(method: &str, operation: &mut Map<String, Value>, deadline: Dead
 fn response(kind: Kind) -> Value {
     json!({
         "description": kind.title(),
-        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "content": {"application/problem+json": {"schema": reference("Problem")}},
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_operation_is_described_with_its_limits() {
-        let (_, document, guards) = crate::app::routes().into_parts();
-        let mut document = finish(&document, &guards, Limits::default(), crate::people::gate::describe);
-        assert_eq!(document["openapi"], "3.1.0");
-        let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];
-        assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
-        let put = document["paths"]["/customers/{id}"]["put"]["responses"].as_object().unwrap();
-        let statuses = put.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
-        assert_eq!(statuses, "200 201 400 401 403 408 412 413 415 422 429 500 503 504");
-        let activation = &document["paths"]["/releases/{name}/activate"]["post"]["responses"];
-        assert!(activation["504"].is_null(), "it takes as long as it takes");
-        assert_eq!(document["paths"]["/readyz"]["get"]["security"], Value::Null);
-        for operation in operations(&mut document) {
-            assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()));
-            assert!(operation["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{operation:?}");
-        }
-    }
 }

@@ -10,7 +10,6 @@ use utoipa::{IntoParams, ToSchema};
 use super::{Finding, Kind, Problem, schema::CursorSchema};
 use crate::{config::Limits, platform::db::StoreError};
 
-/// The query for a page of search results.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -26,7 +25,6 @@ pub(crate) struct SearchQuery {
     pub(crate) n: Option<u32>,
 }
 
-/// The query for a page of articles.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -85,7 +83,6 @@ impl<T: Serialize> Page<T> {
     }
 }
 
-/// Checks the page size, or takes the default.
 pub(crate) fn size(n: Option<u32>, limits: Limits) -> Result<u32, Problem> {
     let n = n.unwrap_or(limits.page_default);
     if (1..=limits.page).contains(&n) {
@@ -95,7 +92,6 @@ pub(crate) fn size(n: Option<u32>, limits: Limits) -> Result<u32, Problem> {
     Err(Problem::invalid(vec![Finding::parameter("n", detail)]))
 }
 
-/// Parses the cursor, if there is one.
 pub(crate) fn cursor<T>(
     text: Option<&str>,
     parse: impl FnOnce(&str) -> Option<T>,

@@ -20,7 +20,6 @@ impl Peer {
         extensions.get::<Self>().map(|peer| peer.0.ip().to_canonical())
     }
 
-    /// Replaces a trusted proxy's address with its caller's.
     pub(crate) fn see_through(trusted: &Networks, request: &mut Request) {
         let Some(peer) = Self::ip(request.extensions()) else { return };
         let caller = caller(peer, request.headers(), trusted);

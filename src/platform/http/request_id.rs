@@ -17,7 +17,6 @@ static HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Long enough for common id formats; longer ones would bloat the log.
 const MAX_BYTES: usize = 128;
 
-/// A request's id, in the request's extensions.
 #[derive(Debug, Clone)]
 pub struct RequestId(HeaderValue);
 
@@ -31,7 +30,6 @@ impl RequestId {
     }
 }
 
-/// Gives the request its id.
 pub(crate) fn assign(request: &mut Request) -> RequestId {
     let sent = request.headers().get(&HEADER).filter(|value| is_usable(value)).cloned();
     let id = RequestId(sent.unwrap_or_else(|| {

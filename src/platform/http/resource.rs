@@ -28,7 +28,6 @@ pub(crate) fn read_answer<T, B: Serialize>(
     Ok((tag, Json(body(value)?)).into_response())
 }
 
-/// What PUT answers.
 pub(crate) fn put_answer(put: Put, version: &Version, body: impl Serialize) -> Response {
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     (status, etag(version), Json(body)).into_response()

@@ -19,7 +19,6 @@ pub(crate) fn matched(extensions: &Extensions) -> Option<&str> {
     Some(path.strip_prefix(VERSION).unwrap_or(path))
 }
 
-/// The key that an operation requires, and its deadline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
     /// The scope that the key must have; `None` if no key is required.
@@ -41,7 +40,6 @@ impl Guard {
     }
 }
 
-/// The deadline of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
     /// `limits.request_ms`.
@@ -71,14 +69,12 @@ impl Routes {
         Self { router: OpenApiRouter::with_openapi(document), guards: Guards::new() }
     }
 
-    /// Adds a route that requires no key.
     pub(crate) fn open(self, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(None, Deadline::Limited, route)
+        self.guarded(Guard::OPEN, route)
     }
 
-    /// Adds a route that requires a key with this scope.
     pub(crate) fn scoped(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Some(scope), Deadline::Limited, route)
+        self.guarded(Guard { scope: Some(scope), ..Guard::OPEN }, route)
     }
 
     /// Adds a route that requires a key with this scope, or a publishable key.
@@ -86,7 +82,6 @@ impl Routes {
         self.guarded(Guard { scope: Some(scope), for_pages: true, ..Guard::OPEN }, route)
     }
 
-    /// Adds a route that requires a key with one of these scopes.
     pub(crate) fn scoped_by_either(self, scopes: [Scope; 2], route: UtoipaMethodRouter<AppState>) -> Self {
         let [scope, or] = scopes.map(Some);
         self.guarded(Guard { scope, or, ..Guard::OPEN }, route)
@@ -94,12 +89,12 @@ impl Routes {
 
     /// Adds a route that requires a key with this scope and works on a complete table.
     pub(crate) fn streaming(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Some(scope), Deadline::Stream, route)
+        self.guarded(Guard { scope: Some(scope), deadline: Deadline::Stream, ..Guard::OPEN }, route)
     }
 
     /// Adds a route that requires a key with this scope and works on a complete release.
     pub(crate) fn unlimited(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Some(scope), Deadline::Unlimited, route)
+        self.guarded(Guard { scope: Some(scope), deadline: Deadline::Unlimited, ..Guard::OPEN }, route)
     }
 
     /// Answers `path`, which has operations of its own, with those of `template`, too: the path is also that of an item
@@ -109,10 +104,6 @@ impl Routes {
         self.guards.entry(path.to_owned()).or_default().extend(guards);
         self.router = self.router.route(path, route);
         self
-    }
-
-    fn add(self, scope: Option<Scope>, deadline: Deadline, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.guarded(Guard { scope, deadline, ..Guard::OPEN }, route)
     }
 
     fn guarded(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {

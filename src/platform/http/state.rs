@@ -13,7 +13,7 @@ use atelier_core::{
     domain::Timestamp,
     util::{clock::Clock, notation::Notation, zone::Zone},
 };
-use axum::{extract::FromRef, http::Extensions};
+use axum::http::Extensions;
 
 use super::{CrossOrigins, Metrics, conditions::Document};
 use crate::{
@@ -52,7 +52,6 @@ struct Shared {
     /// The parts of features, by their types.
     parts: Extensions,
     published: OnceLock<Published>,
-    /// The service was told to stop.
     stopping: AtomicBool,
 }
 
@@ -104,11 +103,5 @@ impl AppState {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now().into()
-    }
-}
-
-impl FromRef<AppState> for Limits {
-    fn from_ref(state: &AppState) -> Self {
-        state.limits
     }
 }

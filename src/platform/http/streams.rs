@@ -1,29 +1,22 @@
 //! Requests that move a complete table: how many run at once, and how long each may take.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes, HttpBody},
+    body::{Body, HttpBody},
     response::{IntoResponse, Response},
 };
-use hyper::body::{Frame, SizeHint};
+use futures_util::{StreamExt, stream};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, Sleep, sleep_until, timeout_at},
+    sync::Semaphore,
+    time::{Instant, timeout_at},
 };
 
 use super::{Kind, Problem};
 use crate::{config::Limits, telemetry::log};
 
-/// When to try again if too many streams are open.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Admits streams.
 #[derive(Debug)]
 pub(crate) struct Streams {
     free: Arc<Semaphore>,
@@ -52,44 +45,19 @@ impl Streams {
             return response;
         }
         response.map(|body| {
-            let (deadline, request) = (Box::pin(sleep_until(deadline)), log::Names::current());
-            Body::new(StreamBody { body, deadline, request, _permit: permit })
+            // Its future ends with the head, and the body goes on.
+            let (request, parts) = (log::Names::current(), body.into_data_stream());
+            Body::from_stream(stream::unfold((parts, permit), move |(mut parts, permit)| {
+                log::scope(request.clone(), async move {
+                    let part = timeout_at(deadline, parts.next()).await.unwrap_or_else(|_| {
+                        tracing::warn!("an export did not finish within limits.stream_ms and was cut off");
+                        // A part must not be taken for the whole.
+                        Some(Err(axum::Error::new("the export did not finish in time")))
+                    });
+                    Some((part?, (parts, permit)))
+                })
+            }))
         })
-    }
-}
-
-/// A streamed answer. It breaks off at the deadline, so that a part is not taken for the whole.
-struct StreamBody {
-    body: Body,
-    deadline: Pin<Box<Sleep>>,
-    /// Its future ended with the head.
-    request: Option<log::Names>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl HttpBody for StreamBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        log::enter(self.request.clone(), || {
-            if self.deadline.as_mut().poll(context).is_ready() {
-                tracing::warn!("an export did not finish within limits.stream_ms and was cut off");
-                return Poll::Ready(Some(Err(axum::Error::new("the export did not finish in time"))));
-            }
-            Pin::new(&mut self.body).poll_frame(context)
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -98,7 +66,6 @@ mod tests {
     use std::convert::Infallible;
 
     use axum::body::to_bytes;
-    use futures_util::stream;
 
     use super::*;
 

@@ -43,7 +43,6 @@ pub(crate) async fn follow<F: Future<Output = Response>>(
     response
 }
 
-/// A valid `traceparent`, in the request's extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct TraceParent(HeaderValue);
 
@@ -67,7 +66,6 @@ impl TraceParent {
         Self(value.expect("hexadecimal numbers are a valid header value; this is a bug"))
     }
 
-    /// Reads the request's header and keeps it in the request's extensions.
     pub(crate) fn from_caller(request: &mut Request) -> Option<Self> {
         let parent = request.headers().get(&HEADER).and_then(Self::parse)?;
         request.extensions_mut().insert(parent.clone());
@@ -84,28 +82,5 @@ impl TraceParent {
 
     pub(crate) fn put_on(self, response: &mut Response) {
         response.headers_mut().insert(HEADER.clone(), self.0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_valid_trace_parents_are_taken() {
-        let parse = |text: &str| TraceParent::parse(&HeaderValue::from_str(text).unwrap());
-        let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        assert_eq!(parse(valid).unwrap().trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
-        assert!(parse(&format!("01{}-more", &valid[2..])).is_some(), "a later version may have more fields");
-        for invalid in [
-            String::new(),
-            format!("{valid}-more"),
-            format!("ff{}", &valid[2..]),
-            valid.to_uppercase(),
-            valid.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
-            valid.replace("00f067aa0ba902b7", "00f067"),
-        ] {
-            assert!(parse(&invalid).is_none(), "{invalid}");
-        }
     }
 }

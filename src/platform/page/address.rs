@@ -28,7 +28,6 @@ pub(crate) trait Address: Sized {
         self.parameter(name).map_or(Ok(()), |parameter| parameter.take(key, value))
     }
 
-    /// The view as names and values.
     fn pairs(&self) -> Vec<(String, String)> {
         let parameters = self.parameters().into_iter();
         let pairs = parameters.flat_map(|(name, parameter)| {

@@ -54,7 +54,6 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/static/{name}", get(asset)).route("/widget.js", get(widget))
 }
 
-/// An asset's address.
 pub(crate) fn path(name: &str) -> String {
     let asset = find(name).expect("pages name existing assets; this is a bug");
     format!("/static/{name}?v={}", asset.version())

@@ -30,7 +30,6 @@ async fn docs(State(state): State<AppState>, conditions: Conditions) -> Result<R
     state.published().page.answer(ASK_AGAIN, &conditions)
 }
 
-/// The page, of the finished `OpenAPI` document.
 pub(crate) fn render(document: &Value, demo: bool) -> Document {
     Document::new("text/html; charset=utf-8", page(document, demo))
 }
@@ -223,37 +222,7 @@ fn list_pages() -> String {
 #[template(path = "platform/docs/index.html")]
 struct DocsTemplate<'a> {
     shell: Shell,
-    about: Vec<&'a str>,
-    limits: Vec<(&'a str, String)>,
-    groups: Vec<Group<'a>>,
-    schemas: Vec<Shape<'a>>,
-}
-
-/// The operations of one tag.
-struct Group<'a> {
-    name: &'a str,
-    about: &'a str,
-    operations: Vec<Operation<'a>>,
-}
-
-struct Operation<'a> {
-    method: String,
-    path: &'a str,
-    summary: &'a str,
-    about: &'a str,
-    /// The scopes of which an API key needs one; none if the operation takes no key.
-    scopes: Vec<&'a str>,
-    parameters: Vec<Line<'a>>,
-    /// Its media type, its type, and an example.
-    body: Option<(&'a str, Type, String)>,
-    answers: Vec<(&'a str, &'a str, Option<Type>)>,
-}
-
-/// An object's fields.
-struct Shape<'a> {
-    name: &'a str,
-    about: &'a str,
-    fields: Vec<Line<'a>>,
+    document: &'a Value,
 }
 
 /// A parameter or a field.
@@ -271,15 +240,7 @@ struct Type {
 }
 
 fn page(document: &Value, demo: bool) -> String {
-    let limits = document["x-limits"].as_object().into_iter().flatten();
-    let schemas = document["components"]["schemas"].as_object().into_iter().flatten();
-    let page = DocsTemplate {
-        shell: Shell::outside(demo),
-        about: text(&document["info"]["description"]).split("\n\n").collect(),
-        limits: limits.map(|(name, value)| (name.as_str(), value.to_string())).collect(),
-        groups: document["tags"].as_array().into_iter().flatten().map(|tag| group(document, tag)).collect(),
-        schemas: schemas.map(|(name, schema)| shape(document, name, schema)).collect(),
-    };
+    let page = DocsTemplate { shell: Shell::outside(demo), document };
     page.render().expect("writing to a String never fails; this is a bug")
 }
 
@@ -287,70 +248,48 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn group<'a>(document: &'a Value, tag: &'a Value) -> Group<'a> {
-    let paths = document["paths"].as_object().into_iter().flatten();
-    let all = paths.flat_map(|(path, item)| {
-        item.as_object().into_iter().flatten().map(move |(method, operation)| (path, method, operation))
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+/// The operations of a tag, each with its path and its method.
+fn operations<'a>(document: &'a Value, tag: &Value) -> Vec<(&'a str, String, &'a Value)> {
+    let all = entries(&document["paths"]).flat_map(|(path, item)| {
+        entries(item).map(move |(method, operation)| (path.as_str(), method.to_ascii_uppercase(), operation))
     });
-    let operations = all
-        .filter(|(_, _, operation)| operation["tags"][0] == tag["name"])
-        .map(|(path, method, operation)| self::operation(document, path, method, operation))
-        .collect();
-    Group { name: text(&tag["name"]), about: text(&tag["description"]), operations }
+    all.filter(|(_, _, operation)| operation["tags"][0] == tag["name"]).collect()
 }
 
+/// The scopes of which an API key needs one; none if the operation takes no key.
 fn scopes(operation: &Value) -> Vec<&str> {
-    let schemes = operation["security"].as_array().into_iter().flatten();
-    schemes.filter_map(|scheme| scheme["bearer"][0].as_str()).collect()
+    items(&operation["security"]).filter_map(|scheme| scheme["bearer"][0].as_str()).collect()
 }
 
-fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'a Value) -> Operation<'a> {
-    let parameter = |parameter: &'a Value| Line {
+fn parameters<'a>(operation: &'a Value) -> Vec<Line<'a>> {
+    let line = |parameter: &'a Value| Line {
         name: text(&parameter["name"]),
         kind: kind(&parameter["schema"]),
         required: parameter["required"] == true,
         about: text(&parameter["description"]),
     };
-    let bodies = operation["requestBody"]["content"].as_object().into_iter().flatten();
-    let answers = operation["responses"].as_object().into_iter().flatten();
-    Operation {
-        method: method.to_ascii_uppercase(),
-        path,
-        summary: text(&operation["summary"]),
-        about: text(&operation["description"]),
-        scopes: scopes(operation),
-        parameters: operation["parameters"].as_array().into_iter().flatten().map(parameter).collect(),
-        body: bodies.map(|(media, content)| body(document, media, &content["schema"])).next(),
-        answers: answers
-            .map(|(status, answer)| {
-                let content = answer["content"].as_object().and_then(|content| content.values().next());
-                let kind = content.map(|content| kind(&content["schema"]));
-                (status.as_str(), text(&answer["description"]), kind)
-            })
-            .collect(),
-    }
+    items(&operation["parameters"]).map(line).collect()
 }
 
-fn body<'a>(document: &Value, media: &'a str, schema: &Value) -> (&'a str, Type, String) {
-    let example = example(document, schema);
-    let json = serde_json::to_string_pretty(&example).expect("an example is JSON; this is a bug");
-    (media, kind(schema), if example.is_null() { String::new() } else { json })
-}
-
-fn shape<'a>(document: &'a Value, name: &'a str, schema: &'a Value) -> Shape<'a> {
-    let field = |(name, field): (&'a String, &'a Value), part: &'a Value| Line {
+fn fields<'a>(document: &'a Value, schema: &'a Value) -> Vec<Line<'a>> {
+    let parts = parts(document, schema).into_iter();
+    let fields =
+        parts.flat_map(|part| entries(&part["properties"]).map(move |(name, field)| (part, name, field)));
+    let line = |(part, name, field): (&'a Value, &'a String, &'a Value)| Line {
         name,
         kind: kind(field),
-        required: part["required"]
-            .as_array()
-            .is_some_and(|names| names.iter().any(|required| required == name)),
+        required: items(&part["required"]).any(|required| required == name),
         about: text(&field["description"]),
     };
-    let parts = parts(document, schema);
-    let fields = parts.into_iter().flat_map(|part| {
-        part["properties"].as_object().into_iter().flatten().map(move |property| field(property, part))
-    });
-    Shape { name, about: text(&schema["description"]), fields: fields.collect() }
+    fields.map(line).collect()
 }
 
 /// The objects that a schema is made of.
@@ -394,25 +333,26 @@ fn kind(schema: &Value) -> Type {
     Type { words, schema: types.into_iter().find_map(|kind| kind.schema) }
 }
 
+/// An example of a body; empty if its schema has none.
+fn body_example(document: &Value, schema: &Value) -> String {
+    let example = example(document, schema);
+    if example.is_null() { String::new() } else { format!("{example:#}") }
+}
+
 /// An example value for a schema, from the examples in the schema and its parts.
 fn example(document: &Value, schema: &Value) -> Value {
-    if !schema["example"].is_null() {
-        return schema["example"].clone();
-    }
-    if !schema["examples"][0].is_null() {
-        return schema["examples"][0].clone();
+    if let Some(said) = said_example(schema) {
+        return said.clone();
     }
     if schema["type"] == "array" {
         return Value::Array(vec![example(document, &schema["items"])]);
     }
     let mut object = Map::new();
     for part in parts(document, schema) {
-        for said in [&part["example"], &part["examples"][0]] {
-            if !said.is_null() {
-                return said.clone();
-            }
+        if let Some(said) = said_example(part) {
+            return said.clone();
         }
-        for (name, field) in part["properties"].as_object().into_iter().flatten() {
+        for (name, field) in entries(&part["properties"]) {
             let value = example(document, field);
             if !value.is_null() {
                 object.insert(name.clone(), value);
@@ -420,4 +360,8 @@ fn example(document: &Value, schema: &Value) -> Value {
         }
     }
     if object.is_empty() { Value::Null } else { Value::Object(object) }
+}
+
+fn said_example(schema: &Value) -> Option<&Value> {
+    [&schema["example"], &schema["examples"][0]].into_iter().find(|said| !said.is_null())
 }

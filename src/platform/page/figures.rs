@@ -9,7 +9,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// The text of a CSV file as a download.
 pub(crate) fn csv_file(name: &str, text: String) -> Response {
     let disposition = format!("attachment; filename=\"{}\"", name.replace(['"', '\\'], "_"));
     let headers = [

@@ -18,7 +18,6 @@ use crate::platform::{
     page::session,
 };
 
-/// The longest body of a form.
 const MAX_BYTES: u64 = 1 << 18;
 /// The longest body of a form before sign-in: enough for the longest name and password, and for a page to return to.
 const MAX_OPEN_BYTES: u64 = 1 << 14;
@@ -119,7 +118,6 @@ pub(crate) fn address(path: &str, parameters: &impl Serialize) -> String {
     format!("{path}?{}", query(parameters))
 }
 
-/// What is wrong with a form, in words.
 pub(crate) fn lines(faults: &[Fault]) -> Vec<String> {
     faults.iter().map(|fault| line(&fault.field.to_string(), &fault.detail)).collect()
 }

@@ -1,6 +1,5 @@
 //! The tabs of Operations, which each feature shows on its page there.
 
-/// The pages under `/operations`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tab {
     Live,

@@ -38,17 +38,14 @@ impl Pager {
         }
     }
 
-    /// How many rows come before the page.
     pub(crate) fn first(&self) -> usize {
         (self.page - 1) * self.size
     }
 
-    /// The page's rows.
     pub(crate) fn part_of<'a, T>(&self, rows: &'a [T]) -> &'a [T] {
         &rows[self.first()..rows.len().min(self.first() + self.size)]
     }
 
-    /// The length of the whole list.
     pub(crate) fn count(&self) -> String {
         self.notation.count(self.length as u64)
     }

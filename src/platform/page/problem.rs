@@ -6,7 +6,7 @@ use std::{sync::LazyLock, time::Duration};
 use askama::Template;
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, header},
     response::{Html, IntoResponse, Response},
 };
 use utoipa_axum::routes;
@@ -63,7 +63,6 @@ impl Rendering {
         Self { wants_page, is_for_customer, back, frame }
     }
 
-    /// Adds the body if the response is a problem.
     pub(crate) fn render(self, mut response: Response, id: &RequestId) -> Response {
         let Some(problem) = response.extensions_mut().remove::<PublicProblem>() else { return response };
         let Self { wants_page, is_for_customer, back, frame } = self;
@@ -72,7 +71,8 @@ impl Rendering {
             let (detail, findings) = (&*problem.detail, &problem.findings[..]);
             let (shell, request_id) = (frame.shell(), id.as_str());
             let back = &back;
-            page(&ProblemPage { shell, kind, detail, findings, is_for_customer, back, request_id })
+            let page = ProblemPage { shell, kind, detail, findings, is_for_customer, back, request_id };
+            Html(page.render().expect("writing to a String never fails; this is a bug")).into_response()
         } else {
             let body = ProblemBody::new(problem, id);
             let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");
@@ -119,16 +119,6 @@ fn wants_page(headers: &HeaderMap) -> bool {
         .iter()
         .filter_map(|value| value.to_str().ok())
         .any(|value| value.contains("text/html"))
-}
-
-fn page(template: &impl Template) -> Response {
-    match template.render() {
-        Ok(html) => Html(html).into_response(),
-        Err(error) => {
-            tracing::error!(%error, "the problem page cannot be rendered");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
 }
 
 #[derive(Template)]

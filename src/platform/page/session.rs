@@ -4,13 +4,11 @@ use axum::http::{Extensions, HeaderMap, header};
 
 use crate::platform::{http::https::is_https, token::Token};
 
-/// The cookie that holds a session's token.
 pub(crate) const COOKIE: &str = "atelier_session";
 /// Over https. Browsers accept this name only from the host itself and over https, so neither another host of the
 /// domain nor anyone on the network can plant a session.
 pub(crate) const HOST_COOKIE: &str = "__Host-atelier_session";
 
-/// The session's token in the browser's cookies.
 pub(crate) fn token(headers: &HeaderMap, extensions: &Extensions) -> Option<Token> {
     read_cookie(headers, if is_https(headers, extensions) { HOST_COOKIE } else { COOKIE })
 }

@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use atelier_core::domain::Role;
 
-/// The pages in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Page {
     Studio,
@@ -45,7 +44,6 @@ impl Page {
         self.about().1
     }
 
-    /// Whether this is the current page.
     pub(crate) fn is_shown(self, shell: &Shell) -> bool {
         shell.page == Some(self)
     }
@@ -92,7 +90,6 @@ impl Frame {
 }
 
 impl Shell {
-    /// The frame for a person who is not signed in.
     pub(crate) fn outside(demo: bool) -> Self {
         Self { page: None, signed_in: None, demo }
     }
@@ -101,13 +98,11 @@ impl Shell {
         Self { page, signed_in: Some(signed_in), demo }
     }
 
-    /// The pages that the signed-in person may see.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Page> {
         let role = self.signed_in.as_ref().map(|signed_in| signed_in.role);
         Page::ALL.into_iter().filter(move |page| role.is_some_and(|role| role >= page.about().2))
     }
 
-    /// Whether the signed-in person may see a page.
     pub(crate) fn may_see(&self, page: Page) -> bool {
         self.pages().any(|other| other == page)
     }

@@ -236,22 +236,4 @@ mod tests {
         let names = ["t-shirt", "rain-jacket", "u_v-neck", "-x"].map(spaced);
         assert_eq!(names, ["t-shirt", "rain jacket", "u v-neck", " x"]);
     }
-
-    #[test]
-    fn people_read_by_which_features_articles_fit() {
-        let schema = Schema::default_schema();
-        let without_sizes = parse_features(r#"{"gender": "female"}"#).unwrap();
-        assert_eq!(
-            fitting(&without_sizes, &schema),
-            "Suggestions fit the customer’s gender. Without top size, bottom size or shoe size in the profile, any fits."
-        );
-        let features = r#"{"gender": "female", "top_size": "38", "bottom_size": "39", "shoe_size": "40"}"#;
-        let features = parse_features(features).unwrap();
-        let known: Vec<String> = sizes(&features, &schema).into_iter().map(|word| word.words).collect();
-        assert_eq!(known, ["female", "38", "39", "40"]);
-        assert_eq!(
-            fitting(&features, &schema),
-            "Suggestions fit the customer’s gender, top size, bottom size and shoe size."
-        );
-    }
 }

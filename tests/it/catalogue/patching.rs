@@ -217,7 +217,6 @@ async fn one_of_many_creators_wins(service: Service) {
     assert_eq!(statuses, [201, 412, 412, 412, 412, 412, 412, 412]);
 }
 
-/// How the header is read is asked in `platform::http::conditions`.
 #[apply(on_sqlite)]
 async fn a_caller_with_the_version_gets_no_body(service: Service) {
     let tag = service.put("/articles/a", json!({"type": "coat"})).await.header("etag").to_owned();
@@ -226,8 +225,16 @@ async fn a_caller_with_the_version_gets_no_body(service: Service) {
         let answer = get(&tags).is(304).await;
         assert_eq!((answer.header("etag"), &*answer.text()), (&*tag, ""), "{tags}");
     }
-    for (other, status) in [("\"x\"", 200), ("", 200), ("x", 422)] {
+    for (other, status) in [("\"x\"", 200), ("", 200), (" , ,", 200), ("x", 422)] {
         get(other).is(status).await;
+    }
+    for listed in [format!("\"a, b\",{tag}"), format!(",{tag},,"), format!("\"x\", {tag}")] {
+        get(&listed).is(304).await;
+    }
+    let wrong = "a|\"a\", b|W/a|\"a|b\"|a\"b\"|\"a\"b|\"a\"b\"|\"a\" \"b\"|\"a\", *";
+    for wrong in wrong.split('|') {
+        let problem = get(wrong).is(422).await.json();
+        assert_eq!(problem["errors"][0]["parameter"], "if-none-match", "{wrong}");
     }
 }
 

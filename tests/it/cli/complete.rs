@@ -156,7 +156,7 @@ async fn flags_widen_and_narrow_what_is_suggested(Demo(service): Demo, db: TestD
     let outfits: Vec<Outfit> = rows::<Outfit>().into_iter().take(20).collect();
     let mut answers = Vec::new();
     for (flags, filters) in [
-        (&["--in-stock"][..], json!({})),
+        (&[][..], json!({})),
         (&["--allow-unfit"], json!({"fit": false})),
         (&["--allow-out-of-stock"], json!({"in_stock": false})),
         (&["--store", "Bern"], json!({"store": "Bern"})),
@@ -168,7 +168,7 @@ async fn flags_widen_and_narrow_what_is_suggested(Demo(service): Demo, db: TestD
             "note: {}, row 1: no article has stock in the store \"Bern\"; check its spelling (20 answers in all)",
             parts.input.path().join("part-0.parquet").display()
         );
-        assert_eq!(said.contains(&unknown), flags[0] == "--store", "{said}");
+        assert_eq!(said.contains(&unknown), flags.contains(&"--store"), "{said}");
         let articles: Vec<String> =
             parts.read("part-0.parquet").into_values().map(|(_, article, _)| article).collect();
         let asked: Vec<Value> = outfits

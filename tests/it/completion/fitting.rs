@@ -379,6 +379,8 @@ async fn the_pages_filter_as_well(Demo(service): Demo) {
         "Include what doesn’t fit: 1 article.",
         "Suggestions fit the customer’s gender and top size. Without bottom size or shoe size in the profile, any fits.",
     ];
+    let sizes = ["<div><dt>Gender</dt><dd>female</dd></div><div><dt>Top size</dt><dd>M</dd></div>"];
+    browser.page("/studio?customer=c-m").await.has(sizes);
     browser.page(&studio).await.has(words).lacks(["The only coat", "`fit`", "slot 0"]);
     let unfit = ["id=\"unfit\" aria-describedby=\"fit-words\" checked", "The only coat"];
     browser.page(format!("{studio}&unfit=on")).await.has(unfit);

@@ -390,6 +390,13 @@ async fn a_sign_in_returns_to_the_requested_page(service: Service) {
         ("/studio%3Ffind%3D%2501", "/studio?find=%01"),
         ("/%FF", "/studio"),
         ("/%0d%0aSet-Cookie:%20x=1", "/studio"),
+        ("https://elsewhere", "/studio"),
+        ("//elsewhere", "/studio"),
+        ("/%5Celsewhere", "/studio"),
+        ("/%09x", "/studio"),
+        ("/%7f", "/studio"),
+        ("/a%20b", "/studio"),
+        ("/%C3%A4", "/studio"),
     ] {
         let path = format!("/sign-in?next={next}");
         assert_eq!(ada.get(&path).is(303).await.header("location"), to, "{next}");
@@ -425,6 +432,12 @@ async fn over_https_the_cookie_belongs_to_the_host(service: Service) {
         let answer = get(path, host_cookie).await;
         assert_eq!(answer.header("strict-transport-security"), "max-age=31536000", "{path}");
         assert_eq!(service.get(path).await.header("strict-transport-security"), "", "{path} over http");
+    }
+    // Each further proxy adds its own protocol; the browser's comes first.
+    for (reported, is_https) in [("HTTPS, http", true), ("http, https", false), ("http", false), ("", false)]
+    {
+        let answer = service.get("/livez").header("x-forwarded-proto", reported).await;
+        assert_eq!(!answer.header("strict-transport-security").is_empty(), is_https, "{reported}");
     }
     let csrf = Token::parse(token).unwrap().form_token();
     let out = service.form("/sign-out", &[("csrf", &csrf)]).header("cookie", host_cookie);

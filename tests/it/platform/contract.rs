@@ -254,8 +254,17 @@ async fn answers_are_compressed_for_callers_that_accept_it(Demo(service): Demo) 
     service.put("/articles/a-note", json!({"type": "coat", "note": "x".repeat(5000)})).await;
     assert_eq!(fetch(service.get("/articles/a-note"), "gzip, br").await.0, "");
     // What is stored is not answered 406.
-    let change = service.put("/articles/a-note", json!({"type": "coat"}));
-    assert_eq!(fetch(change, "identity;q=0").await.0, "");
+    for (accepted, sent) in [
+        ("identity;q=0", ""),
+        ("*;q=0", ""),
+        ("gzip;q=0", ""),
+        ("identity;q=0.001", ""),
+        ("gzip, Identity ; Q=0.000,*;q=0.", "gzip"),
+    ] {
+        let change = service.put("/articles/a-note", json!({"type": "coat"}));
+        assert_eq!(fetch(change, accepted).await.0, "", "{accepted}");
+        assert_eq!(fetch(service.get("/llms.txt"), accepted).await.0, sent, "{accepted}");
+    }
 
     // The token of a form is another text each time, and stays good.
     let stylist = service.signed_in(Role::Stylist).await;

@@ -55,7 +55,14 @@ async fn invalid_requests_are_refused_with_pointers(Demo(service): Demo) {
         assert_eq!(problem["code"], "invalid");
         assert!(text(&problem["errors"][0]["detail"]).contains(part), "{request}: {problem:#}");
     }
-    service.send("/complete", json!({})).await.assert_problem(422, &[""]);
+    for (body, detail) in [
+        ("{}", "missing field `outfit`"),
+        (" [[]]", "expected an object, found a list"),
+        ("null", "expected an object, found null"),
+    ] {
+        let problem = service.post("/complete", "application/json", body).await.assert_problem(422, &[""]);
+        assert_eq!(problem["detail"], detail);
+    }
     let infinite = r#"{"outfit": [null], "filters": {"price": {"min": 1e999}}}"#;
     service.post("/complete", "application/json", infinite).is(400).await;
     let many = json!({"outfit": ["nowhere", "nor here", null], "k": 0});

@@ -156,6 +156,27 @@ async fn every_route_is_in_the_document_or_a_page(service: Service) {
 }
 
 #[apply(on_sqlite)]
+async fn every_operation_is_described_with_its_limits(service: Service) {
+    let (document, operations) = read_document(&service).await;
+    assert_eq!(document["openapi"], "3.1.0");
+    let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];
+    assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
+    let put = document["paths"]["/customers/{id}"]["put"]["responses"].as_object().unwrap();
+    let statuses = put.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
+    assert_eq!(statuses, "200 201 400 401 403 408 412 413 415 422 429 500 503 504");
+    let activation = &document["paths"]["/releases/{name}/activate"]["post"]["responses"];
+    assert!(activation["504"].is_null(), "it takes as long as it takes");
+    assert_eq!(document["paths"]["/readyz"]["get"]["security"], Value::Null);
+    for operation in operations {
+        assert!(
+            operation.about["summary"].as_str().is_some_and(|summary| !summary.is_empty()),
+            "{operation}"
+        );
+        assert!(operation.about["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{operation}");
+    }
+}
+
+#[apply(on_sqlite)]
 async fn bodies_of_other_types_and_long_ones_are_problems(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = read_document(&service).await;

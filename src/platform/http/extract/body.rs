@@ -52,7 +52,6 @@ impl Incoming {
         }
     }
 
-    /// The next chunk; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         if self.content_length.is_some_and(|length| length > self.limit) {
             return Err(self.too_large());
@@ -99,7 +98,6 @@ impl Incoming {
         Ok(Some(std::mem::take(decoder.get_mut()).into()))
     }
 
-    /// Reads the complete body into memory.
     pub(crate) async fn read_all(mut self, deadline: Duration) -> Result<Vec<u8>, Problem> {
         let read = async {
             let mut body = Vec::new();
@@ -146,7 +144,6 @@ impl Incoming {
     }
 }
 
-/// How a body is encoded.
 enum Encoding {
     Identity,
     Gzip(Box<Gzip>),

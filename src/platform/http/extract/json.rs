@@ -5,7 +5,7 @@ use std::io;
 use atelier_core::util::json_pointer::step;
 use atelier_files::{describe_type, explain_json_error, explain_utf8_error, find_repeated_name};
 use axum::{
-    extract::{FromRef, FromRequest, Request},
+    extract::{FromRequest, Request},
     http::{Method, header},
     response::{IntoResponse, Response},
 };
@@ -14,10 +14,7 @@ use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use super::{Incoming, check_media_type};
-use crate::{
-    config::Limits,
-    platform::http::{Finding, Kind, Problem},
-};
+use crate::platform::http::{AppState, Finding, Kind, Problem};
 
 /// A JSON object as a request's body; any JSON as an answer's.
 #[derive(Debug)]
@@ -27,45 +24,32 @@ pub(crate) struct Json<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct JsonText(pub(crate) Vec<u8>);
 
-impl<S, T> FromRequest<S> for Json<T>
-where
-    S: Send + Sync,
-    T: DeserializeOwned,
-    Limits: FromRef<S>,
-{
+impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let is_stored = request.method() == Method::PUT;
         let JsonText(text) = JsonText::from_request(request, state).await?;
         if is_stored { parse_stored(&text) } else { parse(&text) }.map(Self)
     }
 }
 
-impl<S> FromRequest<S> for JsonText
-where
-    S: Send + Sync,
-    Limits: FromRef<S>,
-{
+impl FromRequest<AppState> for JsonText {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         read(request, state, "application/json", is_json).await.map(Self)
     }
 }
 
-/// The body of a request, if it has one of the expected media types.
-async fn read<S>(
+async fn read(
     request: Request,
-    state: &S,
+    state: &AppState,
     expected: &'static str,
     accepts: impl Fn(&str) -> bool,
-) -> Result<Vec<u8>, Problem>
-where
-    Limits: FromRef<S>,
-{
+) -> Result<Vec<u8>, Problem> {
     check_media_type(request.headers(), expected, accepts)?;
-    let limits = Limits::from_ref(state);
+    let limits = state.limits;
     Incoming::new(request, limits.body_bytes, limits).read_all(limits.body()).await
 }
 
@@ -73,15 +57,10 @@ where
 #[derive(Debug)]
 pub(crate) struct MergePatch<T>(pub(crate) T);
 
-impl<S, T> FromRequest<S> for MergePatch<T>
-where
-    S: Send + Sync,
-    T: DeserializeOwned,
-    Limits: FromRef<S>,
-{
+impl<T: DeserializeOwned> FromRequest<AppState> for MergePatch<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         const EXPECTED: &str = "application/merge-patch+json or application/json";
         let accepts = |found: &str| matches!(found, "application/merge-patch+json" | "application/json");
         parse_stored(&read(request, state, EXPECTED, accepts).await?).map(Self)
@@ -179,7 +158,6 @@ pub(crate) fn parse_list(text: &[u8]) -> Result<Vec<Value>, Problem> {
     serde_json::from_slice(text).map_err(|error| malformed(text, &error))
 }
 
-/// Reads an object from parsed JSON.
 pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     if !value.is_object() {
         let detail = format!("expected an object, found {}", describe_type(&value));
@@ -210,70 +188,4 @@ fn pointer(path: &Path) -> String {
             Segment::Enum { .. } | Segment::Unknown => None,
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde::Deserialize;
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Outer {
-        #[serde(rename = "inner")]
-        _inner: Vec<Inner>,
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields, expecting = "an object with \"n\"")]
-    struct Inner {
-        #[serde(rename = "n")]
-        _n: u32,
-    }
-
-    fn reject(text: impl AsRef<[u8]>) -> (u16, Option<String>, String) {
-        let problem = parse::<Outer>(text.as_ref()).unwrap_err();
-        let (kind, detail, findings) = problem.shown_to_caller();
-        (kind.status(), findings.first().and_then(|finding| finding.pointer.clone()), detail.to_owned())
-    }
-
-    #[test]
-    fn errors_in_a_body_are_located() {
-        for (text, place, detail) in [
-            (r#"{"inner": [{"n": 1}, {"n": ""}]}"#, "/inner/1/n", "invalid type: string \"\", expected u32"),
-            (r#"{"inner": [], "more": 1}"#, "/more", "unknown field `more`, expected `inner`"),
-            ("{}", "", "missing field `inner`"),
-            (r#"{"inner": [7]}"#, "/inner/0", "invalid type: integer `7`, expected an object with \"n\""),
-            (" [[]]", "", "expected an object, found a list"),
-            ("null", "", "expected an object, found null"),
-        ] {
-            assert_eq!(reject(text), (422, Some(place.into()), detail.into()), "{text}");
-        }
-    }
-
-    #[test]
-    fn syntax_errors_are_malformed_requests() {
-        for (text, detail) in [
-            ("{\"inner\":\n [,]}", "2, column 3: not JSON: expected a value: a string in double quotes, "),
-            ("{\"inner\": []} {}", "1, column 15: not JSON: unexpected text after the end"),
-            ("{\"inner\\ud800\": []}", "1, column 14: not JSON: a \\u in a string is not a whole character"),
-            ("[1", "1, column 2: not JSON: it ends too early"),
-        ] {
-            let (status, place, found) = reject(text);
-            assert_eq!((status, place), (400, None), "{text}");
-            let expected = format!("the body cannot be read at line {detail}");
-            assert!(found.starts_with(&expected), "{text}: {found}");
-        }
-        assert_eq!(reject(""), (400, None, "the body is empty; expected a JSON object".into()));
-        for text in [&b"{\"inner\": [], \"more\xFF\": 1}"[..], b"{\"inner\": [], \"more\": \"\xFF\"}"] {
-            let byte = text.iter().position(|byte| *byte == 0xFF).unwrap() + 1;
-            let detail = format!("the body cannot be read: not UTF-8 text from byte {byte} on");
-            assert_eq!(reject(text), (400, None, detail));
-        }
-        let deep = ["[".repeat(100_000), format!("{{\"inner\":{}", "[".repeat(100_000))];
-        for text in deep.iter().map(String::as_str).chain(["{\"inner\": [NaN]}"]) {
-            assert_eq!(reject(text).0, 400);
-        }
-        assert_eq!(reject("{\"inner\": 7, \"more\": \"\\ud800\"}").0, 400, "also after a wrong type");
-    }
 }

@@ -15,10 +15,7 @@ use crate::platform::http::{Finding, Kind, Problem};
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
-/// A value that a path can contain.
 pub(crate) trait PathParameter: Sized {
-    /// # Errors
-    /// Why the text is not such a value.
     fn parse(text: &str) -> Result<Self, String>;
 }
 

@@ -49,7 +49,6 @@ pub struct Metrics {
     recent: Arc<Recent>,
 }
 
-/// The labels of requests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub(crate) struct RequestLabels {
     pub(crate) method: &'static str,
@@ -99,7 +98,6 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Result<Re
     Ok(([(header::CONTENT_TYPE, media_type)], body).into_response())
 }
 
-/// Measures the duration of one request.
 #[derive(Debug)]
 pub(crate) struct RequestTimer {
     started: Instant,

@@ -6,7 +6,7 @@ use std::{fmt, fs};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
     registry::Unit,
 };
 
@@ -19,21 +19,18 @@ pub(crate) struct ProcessCollector;
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let usage = Usage::now();
+        let mut add = |name: &str, help: &str, unit: Unit, value: &dyn EncodeMetric| {
+            let metric = encoder.encode_descriptor(name, help, Some(&unit), value.metric_type())?;
+            value.encode(metric)
+        };
         if let Some(bytes) = usage.resident_bytes {
             let help = "Resident memory of the process";
-            let name = "process_resident_memory";
-            let metric = encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?;
-            ConstGauge::new(bytes).encode(metric)?;
+            add("process_resident_memory", help, Unit::Bytes, &ConstGauge::new(bytes))?;
         }
-        let Some(times) = usage.times else { return Ok(()) };
-        let help = "Processor time used by the process";
-        let metric =
-            encoder.encode_descriptor("process_cpu", help, Some(&Unit::Seconds), MetricType::Counter)?;
-        ConstCounter::new(times.used).encode(metric)?;
+        let Some(Times { used, started }) = usage.times else { return Ok(()) };
+        add("process_cpu", "Processor time used by the process", Unit::Seconds, &ConstCounter::new(used))?;
         let help = "Start time of the process, in seconds since 1970";
-        let metric =
-            encoder.encode_descriptor("process_start_time", help, Some(&Unit::Seconds), MetricType::Gauge)?;
-        ConstGauge::new(times.started).encode(metric)
+        add("process_start_time", help, Unit::Seconds, &ConstGauge::new(started))
     }
 }
 

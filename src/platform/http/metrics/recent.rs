@@ -15,7 +15,6 @@ use atelier_core::{
 
 use crate::platform::http::Metrics;
 
-/// The time between two samples.
 pub const SAMPLED: Duration = Duration::from_secs(5);
 /// The samples of 15 minutes, and the one before them.
 const KEPT: usize = 181;
@@ -34,7 +33,6 @@ struct Sample {
     waiting: usize,
 }
 
-/// The interval between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Moment {
     /// Answers per second.

@@ -27,7 +27,6 @@ use crate::platform::db::StoreError;
 /// The detail of a problem whose cause is only for the log.
 const IN_THE_LOG: &str = "the log has the cause under this request's id";
 
-/// A problem, as handlers return it.
 #[derive(Debug)]
 pub struct Problem {
     public: PublicProblem,
@@ -76,7 +75,6 @@ impl Problem {
         self
     }
 
-    /// Tells the caller when to try again.
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.public.retry_after = Some(wait);
         self
@@ -86,7 +84,6 @@ impl Problem {
         self.public.kind
     }
 
-    /// The kind, the detail and the findings.
     #[cfg(test)]
     pub(crate) fn shown_to_caller(&self) -> (Kind, &str, &[Finding]) {
         (self.public.kind, &self.public.detail, &self.public.findings)
@@ -156,7 +153,6 @@ pub(crate) fn status(kind: Kind) -> StatusCode {
     StatusCode::from_u16(kind.status()).expect("every kind has a valid status; this is a bug")
 }
 
-/// Makes a problem of a panic.
 #[expect(clippy::needless_pass_by_value, reason = "panics are passed by value")]
 pub(crate) fn from_panic(panic: Box<dyn Any + Send>) -> Response {
     let message = panic

@@ -150,7 +150,6 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// The open connections.
 struct Open {
     connection: Connection,
     limits: Limits,
@@ -217,7 +216,6 @@ impl Open {
         }
     }
 
-    /// Cuts the connections of callers that are too slow.
     fn cut_slow(&self) {
         let now = Instant::now();
         for bodies in self.bodies.values() {
@@ -255,7 +253,6 @@ enum Stage {
     End,
 }
 
-/// What all connections share.
 #[derive(Clone)]
 struct Connection {
     http: auto::Builder<TokioExecutor>,

@@ -219,7 +219,6 @@ impl Traffic {
         (at_once || late > PAUSE).then_some((Reverse(order), late))
     }
 
-    /// Whether the caller has exceeded a limit.
     pub(crate) fn is_overdue(&self, now: Instant, limits: Limits) -> bool {
         let state = self.state();
         match state.awaited(now) {
