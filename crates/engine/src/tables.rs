@@ -135,9 +135,6 @@ struct Memory {
 impl Tables {
     /// Reads a file. `vocabulary` is the number of articles with own vectors, `values` that of the encoder's values, if the
     /// release has an encoder, and `components` that of the numbers that it makes of an embedding.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or a tensor is missing or has another shape.
     pub fn open(
         path: &Path,
         vocabulary: usize,

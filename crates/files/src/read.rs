@@ -73,17 +73,11 @@ impl FromStr for InputFormat {
 }
 
 /// Opens a file whose extension is its format; `.gz` may follow. The schema determines how features are read.
-///
-/// # Errors
-/// If the file cannot be opened, or its columns do not fit the table.
 pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError> {
     read_as(path, schema, &Dialect::default())
 }
 
 /// Like [`read`], for a file that differs from our own.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_as<T: Table>(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Rows<T>, FileError> {
     let format = Format::from_input(path)?;
     let file = open(path)?;
@@ -96,9 +90,6 @@ pub fn read_as<T: Table>(path: &Path, schema: &Schema, dialect: &Dialect) -> Res
 
 /// Like [`read_as`], also for feeds, of an open file, which errors call `path`. The caller names the format, or the file's name
 /// and first line show it; without an extension, the contents alone. `now` is the time for which a feed's prices are read.
-///
-/// # Errors
-/// As [`read`], or if a feed is not read as articles.
 pub fn read_open<T: Table>(
     file: File,
     path: &Path,
@@ -168,9 +159,6 @@ fn no_rows(head: &[u8]) -> Option<&'static str> {
 
 /// Reads JSON Lines of `length` bytes from a file that need not have a name; errors call it `path`. It is not inflated,
 /// because its length is limited where it was written.
-///
-/// # Errors
-/// If the file cannot be read.
 pub fn read_json_lines<T: Table>(
     file: File,
     length: u64,
@@ -193,8 +181,6 @@ fn describes_articles<T: Table>() -> bool {
     T::FIELDS.iter().any(|field| field.name == "type" && field.required)
 }
 
-/// # Errors
-/// If the file cannot be opened, or is a folder.
 pub fn open(path: &Path) -> Result<File, FileError> {
     let open = |source| FileError::Open { path: path.to_owned(), source };
     let file = File::open(path).map_err(open)?;

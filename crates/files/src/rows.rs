@@ -123,8 +123,6 @@ enum Sink {
 }
 
 impl RowWriter {
-    /// # Errors
-    /// If the folder is missing or cannot be written to, or the file name ends in neither `.parquet` nor `.jsonl`.
     pub fn create<Row: FlatRow>(path: &Path) -> Result<Self, FileError> {
         let write = |source| FileError::Write { path: path.to_owned(), source };
         let sink = match Format::from_path(path)? {

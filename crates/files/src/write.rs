@@ -36,8 +36,6 @@ enum Sink {
 }
 
 impl<T: Table> Writer<T> {
-    /// # Errors
-    /// If the folder is missing or cannot be written to, or a file with these columns could not be read again.
     pub fn create(path: &Path, format: Format, columns: &TableColumns<T>) -> Result<Self, FileError> {
         columns.check(format).map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
         let sink = || -> io::Result<Sink> {
@@ -59,8 +57,6 @@ impl<T: Table> Writer<T> {
         })
     }
 
-    /// # Errors
-    /// If the disk refuses, or the row does not fit the columns.
     pub fn write(&mut self, row: &T) -> Result<(), FileError> {
         let fields = row.to_fields(&self.schema);
         let written = match &mut self.sink {
@@ -74,10 +70,7 @@ impl<T: Table> Writer<T> {
         })
     }
 
-    /// Moves the file into place, replacing an existing one.
-    ///
-    /// # Errors
-    /// If the disk refuses; the existing file then remains.
+    /// Moves the file into place, replacing an existing one, which remains if the disk refuses.
     pub fn finish(self) -> Result<(), FileError> {
         let Self { sink, target, .. } = self;
         complete(&target, || match sink {

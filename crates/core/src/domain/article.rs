@@ -52,8 +52,6 @@ pub(super) const STOCK: &str = "stock";
 pub(super) const ALL_SIZES: &str = "sizes";
 
 impl Article {
-    /// # Errors
-    /// If the type is empty or unprintable, or an attribute is named `id` or `type`.
     pub fn new(
         id: ArticleId,
         kind: impl Into<String>,
@@ -173,9 +171,6 @@ impl Article {
 
     /// Turns price, `in_stock` and `stock` into a number, a boolean and counts. Variants get their stored form, and the
     /// article's sizes and stock follow from theirs. Every way in calls it; what is stored may be older.
-    ///
-    /// # Errors
-    /// If one of them cannot be read (`Attribute`).
     pub fn normalise(&mut self) -> Result<(), ArticleError> {
         let price = |value: &Value| read_price(value).map(|price| Value::from(json_number(price)));
         self.replace(PRICE, price)?;

@@ -191,9 +191,6 @@ impl ArticleEncoder {
     }
 
     /// Reads what [`ArticleEncoder::to_json`] wrote.
-    ///
-    /// # Errors
-    /// If the text is something else.
     pub fn parse(text: &str) -> Result<Self, ArticleEncoderError> {
         let wrong = |what: &str| ArticleEncoderError(what.to_owned());
         let EncoderFile { values, ranges, embedding } =

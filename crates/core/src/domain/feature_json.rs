@@ -17,9 +17,6 @@ pub struct WrongFeature {
 }
 
 /// Reads the fields of a JSON object as features. Null means that a feature is not given.
-///
-/// # Errors
-/// Every feature whose value has the wrong type, or whose name or text no database would store.
 pub fn read_features(
     fields: Map<String, Value>,
     schema: &Schema,

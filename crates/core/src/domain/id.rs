@@ -66,9 +66,6 @@ macro_rules! id {
 
         impl $name {
             /// Takes the text in NFC and without invisible characters.
-            ///
-            /// # Errors
-            /// If the text is empty, too long, `.` or `..`, begins or ends with a space, or contains a control character or `|`.
             pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
                 let text = normalise(text.as_ref());
                 check(&text)?;

@@ -36,8 +36,6 @@ impl OutfitSize {
     /// Outfits of the paper, of synthetic worlds, and of a release whose schema does not say.
     pub const PAPER: Self = Self { least: 4, most: 8 };
 
-    /// # Errors
-    /// If a whole outfit has fewer or more articles.
     pub fn check(self, found: usize) -> Result<(), OutfitError> {
         if (self.least..=self.most).contains(&found) {
             Ok(())
@@ -46,8 +44,6 @@ impl OutfitSize {
         }
     }
 
-    /// # Errors
-    /// If there are more slots.
     pub fn check_slots(self, found: usize) -> Result<(), TooManySlots> {
         if found > self.most { Err(TooManySlots { most: self.most, found }) } else { Ok(()) }
     }
@@ -101,8 +97,6 @@ pub struct Outfit {
 }
 
 impl Outfit {
-    /// # Errors
-    /// If an article appears twice.
     pub fn new(
         customer: CustomerId,
         articles: Vec<ArticleId>,
@@ -118,9 +112,6 @@ impl Outfit {
     }
 
     /// The same outfit, with the articles instead of the variants that were named.
-    ///
-    /// # Errors
-    /// If two variants are of one article.
     pub fn set_articles(&mut self, articles: Vec<ArticleId>) -> Result<(), OutfitError> {
         refuse_duplicates(articles.iter())?;
         self.articles = articles;
@@ -156,8 +147,6 @@ impl Slot {
 }
 
 impl Slots {
-    /// # Errors
-    /// If there is no slot, more than twelve, or an article twice.
     pub fn new(slots: Vec<Slot>) -> Result<Self, OutfitError> {
         if slots.is_empty() {
             return Err(OutfitError::NoSlots);
@@ -172,9 +161,6 @@ impl Slots {
     }
 
     /// The same slots, with the articles instead of the variants that were named.
-    ///
-    /// # Errors
-    /// If two variants are of one article.
     pub fn with_articles(&self, article_of: impl Fn(&ArticleId) -> ArticleId) -> Result<Self, OutfitError> {
         let slots = self.0.iter().map(|slot| slot.article().map(&article_of).into()).collect::<Vec<Slot>>();
         refuse_duplicates(slots.iter().filter_map(Slot::article))?;

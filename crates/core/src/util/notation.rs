@@ -60,9 +60,7 @@ const LOCALES: [Locale; 16] = [
 ];
 
 impl Notation {
-    /// # Errors
-    /// If the currency is not an ISO 4217 code, or the locale is unknown. A locale with another region is read as its
-    /// language: `de-AT` as `de`.
+    /// A locale with another region is read as its language: `de-AT` as `de`.
     pub fn new(currency: &str, locale: &str) -> Result<Self, String> {
         if !is_currency(currency) {
             return Err(format!("a currency has three capital letters, such as EUR, found {currency:?}"));

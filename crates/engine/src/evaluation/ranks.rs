@@ -156,8 +156,6 @@ impl fmt::Debug for Ranks {
 }
 
 impl Ranks {
-    /// # Errors
-    /// A description of the defect, if the file is not valid.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let columns = ParquetColumns::open(path)?;
         let table = Table::read(&columns)?;

@@ -32,9 +32,6 @@ pub struct Scores {
 
 impl Scorer {
     /// Opens a method on the CPU, for a catalogue's articles.
-    ///
-    /// # Errors
-    /// If the method's files break the contract.
     pub fn open(
         runtime: &OnnxRuntime,
         release: &Release,
@@ -49,9 +46,6 @@ impl Scorer {
     }
 
     /// The same method for another thread.
-    ///
-    /// # Errors
-    /// If another session cannot be opened.
     pub fn another(
         &self,
         runtime: &OnnxRuntime,
@@ -74,9 +68,6 @@ impl Scorer {
     }
 
     /// Asks questions of one length, whose articles are [`Scorer::articles`].
-    ///
-    /// # Errors
-    /// If the run fails.
     pub fn scores(&mut self, questions: &[Question]) -> Result<Vec<Scores>, ModelError> {
         self.model.scores(questions)
     }

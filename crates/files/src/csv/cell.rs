@@ -47,8 +47,6 @@ impl Reading {
         }
     }
 
-    /// # Errors
-    /// If the cell is JSON with a repeated name, or is not a list of ids.
     pub(super) fn read(self, cell: &str) -> Result<Value, String> {
         let trimmed = cell.trim();
         if trimmed.is_empty() {

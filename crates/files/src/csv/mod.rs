@@ -50,8 +50,6 @@ struct Column {
 }
 
 impl CsvReader {
-    /// # Errors
-    /// If the header cannot be read, or does not fit the table.
     pub(crate) fn new<T: Table>(
         mut input: Input,
         path: &Path,

@@ -47,8 +47,6 @@ const BETWEEN: &str = "/";
 pub(super) struct MerchantColumns(Vec<String>);
 
 impl MerchantColumns {
-    /// # Errors
-    /// If there is no column for the id.
     pub(super) fn new(header: &[String]) -> Result<Self, String> {
         let name = |cell: &String| {
             let name = cell.trim().to_lowercase().replace(' ', "_");

@@ -150,8 +150,6 @@ impl Entry {
 }
 
 impl FeedReader {
-    /// # Errors
-    /// If the header cannot be read, or lacks a column.
     pub(super) fn new(
         feed: Feed,
         mut input: Input,

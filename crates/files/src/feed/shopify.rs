@@ -128,8 +128,6 @@ enum OptionKind {
 }
 
 impl ProductColumns {
-    /// # Errors
-    /// If there is no column for the handle or the price.
     pub(super) fn new(header: &[String]) -> Result<Self, String> {
         let find = |cell: &String| {
             let name = cell.trim().to_lowercase();

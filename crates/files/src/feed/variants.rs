@@ -81,9 +81,6 @@ struct Group {
 
 impl Variants {
     /// Gives a reason if the variant is one that its article has. An error ends the file.
-    ///
-    /// # Errors
-    /// If too many articles wait for their variants.
     pub(super) fn add(&mut self, line: u64, variant: Variant) -> Result<Option<Bad>, String> {
         let mut refusal = None;
         if variant.completes_others {

@@ -70,9 +70,6 @@ impl Items {
     }
 
     /// The next item; `None` at the end.
-    ///
-    /// # Errors
-    /// If the rest of the file cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Item>, RowError> {
         let mut buffer = mem::take(&mut self.buffer);
         let next = loop {
@@ -100,9 +97,6 @@ impl Items {
     }
 
     /// Takes what comes next, in Google's namespace or not.
-    ///
-    /// # Errors
-    /// Why the rest of the file cannot be read.
     fn take(&mut self, event: Event<'_>, is_google: bool, line: u64) -> Result<Step, String> {
         match event {
             Event::Start(start) => self.open(&start, is_google, line)?,

@@ -60,9 +60,6 @@ impl PlainColumn {
 }
 
 /// The bytes of a file with these columns, by their names.
-///
-/// # Errors
-/// If the columns have different lengths.
 pub fn write_columns(name: &str, columns: Vec<(&str, PlainColumn)>) -> io::Result<Vec<u8>> {
     let fields = columns.iter().map(|(name, column)| column.field(name)).collect::<Result<_, _>>()?;
     let mut file = super::create(name, fields, Vec::new())?;

@@ -61,9 +61,6 @@ pub(super) struct Plan {
 }
 
 /// Finds the columns of a table. One that cannot be read and that nothing needs is left out.
-///
-/// # Errors
-/// Why these columns do not fit the table.
 pub(super) fn find_columns<T: Table>(
     root: &Type,
     schema: &Schema,
@@ -191,8 +188,6 @@ impl Walk {
         self.path.pop();
     }
 
-    /// # Errors
-    /// What it contains that cannot be read.
     fn read(&mut self, field: &Type, level: i16) -> Result<(), String> {
         let repetition = repetition(field);
         let level = level + i16::from(repetition != Repetition::REQUIRED);

@@ -79,8 +79,6 @@ impl ParquetReader {
         file.read_exact_at(&mut begin, 0).is_ok() && &begin == b"PAR1"
     }
 
-    /// # Errors
-    /// If it is not a readable Parquet file, or its columns do not fit the table.
     pub(crate) fn new<T: Table>(
         file: File,
         path: &Path,

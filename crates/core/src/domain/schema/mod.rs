@@ -160,9 +160,6 @@ impl Feature {
     }
 
     /// The name of a row of its embedding table.
-    ///
-    /// # Panics
-    /// If there is no such row.
     pub fn row_name(&self, row: u32) -> String {
         let Some(index) = (row as usize).checked_sub(1) else { return "not given".to_owned() };
         match &self.kind {
@@ -342,9 +339,6 @@ impl Schema {
     }
 
     /// Encodes a profile, for training and serving alike.
-    ///
-    /// # Errors
-    /// Every feature whose value has the wrong type.
     pub fn encode(&self, features: &Features) -> Result<Encoding, Vec<FeatureError>> {
         let mut warnings = Vec::new();
         let mut errors = Vec::new();
