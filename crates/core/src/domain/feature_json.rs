@@ -35,11 +35,7 @@ pub fn read_features(
         Ok(encoding) if wrong.is_empty() => Ok((features, encoding.warnings)),
         Ok(_) => Err(wrong),
         Err(errors) => {
-            let reason = |error: super::FeatureError| {
-                let reason = error.to_string();
-                WrongFeature { name: error.feature, reason }
-            };
-            wrong.extend(errors.into_iter().map(reason));
+            wrong.extend(errors);
             Err(wrong)
         }
     }

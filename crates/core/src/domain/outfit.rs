@@ -44,8 +44,8 @@ impl OutfitSize {
         }
     }
 
-    pub fn check_slots(self, found: usize) -> Result<(), TooManySlots> {
-        if found > self.most { Err(TooManySlots { most: self.most, found }) } else { Ok(()) }
+    pub fn check_slots(self, found: usize) -> Result<(), OutfitError> {
+        if found > self.most { Err(OutfitError::TooManySlots { most: self.most, found }) } else { Ok(()) }
     }
 
     /// Whether it is still a draft: it has no customer, blanks, or too few articles for a whole outfit.
@@ -64,14 +64,6 @@ pub enum Split {
 
 named!(Split, "a split is train or validation", Train = "train", Validation = "validation");
 
-/// An outfit has more slots than its schema's outfits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an outfit has at most {most} slots, found {found}")]
-pub struct TooManySlots {
-    pub most: usize,
-    pub found: usize,
-}
-
 /// Why an outfit is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutfitError {
@@ -79,8 +71,8 @@ pub enum OutfitError {
     Size { expected: OutfitSize, found: usize },
     #[error("an outfit has at least one slot, found none")]
     NoSlots,
-    #[error(transparent)]
-    TooManySlots(#[from] TooManySlots),
+    #[error("an outfit has at most {most} slots, found {found}")]
+    TooManySlots { most: usize, found: usize },
     #[error("article {0:?} appears twice in the outfit")]
     Duplicate(ArticleId),
 }

@@ -16,7 +16,9 @@ pub use file::SchemaError;
 pub use requirement::Requirement;
 
 use self::display::Display;
-use super::{Article, FeatureValue, Features, OutfitSize, fold_for, json_number, number::integer_word};
+use super::{
+    Article, FeatureValue, Features, OutfitSize, WrongFeature, fold_for, json_number, number::integer_word,
+};
 
 /// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
 pub const FEATURE_WIDTH: usize = 32;
@@ -120,7 +122,7 @@ impl Feature {
         &self,
         value: &FeatureValue,
         warnings: &mut Vec<FeatureWarning>,
-    ) -> Result<Vec<u32>, FeatureError> {
+    ) -> Result<Vec<u32>, WrongFeature> {
         let mut index = |word: &String| {
             let found = self.index.get(word).copied();
             if found.is_none() {
@@ -129,8 +131,11 @@ impl Feature {
             }
             found
         };
-        let refuse =
-            || FeatureError { feature: self.name.clone(), expected: self.expected(), found: describe(value) };
+        let refuse = || {
+            let (name, expected) = (self.name.clone(), self.expected());
+            let reason = format!("feature {name:?} takes {expected}, found {}", describe(value));
+            WrongFeature { name, reason }
+        };
         match (&self.kind, value) {
             (Kind::Category | Kind::Set, FeatureValue::Text(word)) => Ok(index(word).into_iter().collect()),
             (Kind::Category | Kind::Set, FeatureValue::Number(number)) => {
@@ -197,15 +202,6 @@ fn describe(value: &FeatureValue) -> String {
         FeatureValue::Number(number) => format!("the number {number}"),
         FeatureValue::Many(words) => format!("a list of {}", words.len()),
     }
-}
-
-/// A feature's value has the wrong type; its request or row is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("feature {feature:?} takes {expected}, found {found}")]
-pub struct FeatureError {
-    pub feature: String,
-    pub expected: &'static str,
-    pub found: String,
 }
 
 /// A part of a profile that the schema does not list, or a number that cannot be true. The former is encoded as not given,
@@ -339,7 +335,7 @@ impl Schema {
     }
 
     /// Encodes a profile, for training and serving alike.
-    pub fn encode(&self, features: &Features) -> Result<Encoding, Vec<FeatureError>> {
+    pub fn encode(&self, features: &Features) -> Result<Encoding, Vec<WrongFeature>> {
         let mut warnings = Vec::new();
         let mut errors = Vec::new();
         let mut indices = vec![Vec::new(); self.features.len()];
