@@ -1,6 +1,7 @@
 //! Reading a file of any format row by row.
 
 use std::{
+    fmt,
     fs::File,
     io::{self, BufRead},
     marker::PhantomData,
@@ -25,7 +26,6 @@ use super::{
 
 /// The rows of a file, one at a time. Reading goes on after a bad row, and stops at a fatal error
 /// ([`RowError::is_fatal`]).
-#[derive(Debug)]
 pub struct Rows<T> {
     source: Source,
     path: PathBuf,
@@ -34,7 +34,12 @@ pub struct Rows<T> {
     table: PhantomData<fn() -> T>,
 }
 
-#[derive(Debug)]
+impl<T> fmt::Debug for Rows<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 enum Source {
     JsonLines(JsonLinesReader),
     Csv(Box<CsvReader>),
@@ -79,13 +84,9 @@ pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError
 
 /// Like [`read`], for a file that differs from our own.
 pub fn read_as<T: Table>(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Rows<T>, FileError> {
-    let format = Format::from_input(path)?;
-    let file = open(path)?;
-    let source = match format {
-        Format::Parquet => Source::Parquet(ParquetReader::new::<T>(file, path, schema, dialect)?),
-        format => table::<T>(format, inflate(file, path)?, path, schema, dialect)?,
-    };
-    Ok(Rows::new(source, path, schema))
+    let format = Some(InputFormat::Table(Format::from_input(path)?));
+    // No feed, whose prices may hold for a time.
+    read_open(open(path)?, path, schema, format, Timestamp::from_millis(0), dialect)
 }
 
 /// Like [`read_as`], also for feeds, of an open file, which errors call `path`. The caller names the format, or the file's name
@@ -125,7 +126,11 @@ pub fn read_open<T: Table>(
         None => InputFormat::recognise(&mut input).map_err(refuse)?,
     };
     let source = match format {
-        InputFormat::Table(format) => table::<T>(format, input, path, schema, dialect)?,
+        InputFormat::Table(Format::JsonLines) => Source::JsonLines(JsonLinesReader::new(input)),
+        InputFormat::Table(Format::Csv) => {
+            Source::Csv(Box::new(CsvReader::new::<T>(input, path, schema, dialect)?))
+        }
+        InputFormat::Table(Format::Parquet) => unreachable!("it is read from its end; this is a bug"),
         InputFormat::Feed(feed) => {
             if !describes_articles::<T>() {
                 return Err(FileError::Feed { path: path.to_owned(), feed: feed.as_str() });
@@ -194,20 +199,6 @@ fn inflate(file: File, path: &Path) -> Result<Input, FileError> {
     let length = file.metadata().map(|metadata| metadata.len());
     let input = length.and_then(|length| Input::new(file, length));
     input.map_err(|source| FileError::Open { path: path.to_owned(), source })
-}
-
-fn table<T: Table>(
-    format: Format,
-    input: Input,
-    path: &Path,
-    schema: &Schema,
-    dialect: &Dialect,
-) -> Result<Source, FileError> {
-    Ok(match format {
-        Format::JsonLines => Source::JsonLines(JsonLinesReader::new(input)),
-        Format::Csv => Source::Csv(Box::new(CsvReader::new::<T>(input, path, schema, dialect)?)),
-        Format::Parquet => unreachable!("a Parquet file is not read from its beginning; this is a bug"),
-    })
 }
 
 impl<T> Rows<T> {

@@ -110,13 +110,17 @@ impl FlatRow for LookPiece<'_> {
 }
 
 /// Writes rows of one type to a file, which appears when [`RowWriter::finish`] is called.
-#[derive(Debug)]
 pub struct RowWriter {
     sink: Sink,
     target: PathBuf,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for RowWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowWriter").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
 enum Sink {
     JsonLines(BufWriter<NamedTempFile>),
     Parquet(Box<Columns>),
@@ -161,12 +165,6 @@ struct Columns {
     file: SerializedFileWriter<NamedTempFile>,
     filled: Vec<PlainColumn>,
     rows: usize,
-}
-
-impl fmt::Debug for Columns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Columns").field("rows", &self.rows).finish_non_exhaustive()
-    }
 }
 
 impl Columns {

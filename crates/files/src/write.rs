@@ -1,6 +1,7 @@
 //! Writing a file of any format row by row.
 
 use std::{
+    fmt,
     fs::{self, File},
     io::{self, BufWriter},
     marker::PhantomData,
@@ -20,7 +21,6 @@ const PARTIAL: &str = ".partial";
 
 /// Writes the rows of a table to a file, which appears when [`Writer::finish`] is called. Until then they are in a
 /// hidden file beside it, which is deleted if the writer is dropped.
-#[derive(Debug)]
 pub struct Writer<T> {
     sink: Sink,
     target: PathBuf,
@@ -28,7 +28,12 @@ pub struct Writer<T> {
     table: PhantomData<fn(&T)>,
 }
 
-#[derive(Debug)]
+impl<T> fmt::Debug for Writer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
 enum Sink {
     JsonLines(BufWriter<NamedTempFile>),
     Csv(CsvWriter, BufWriter<NamedTempFile>),

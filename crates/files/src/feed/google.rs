@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::{
     Bad,
     categories::category_name,
+    list_begin,
     variants::{Variant, colour_id, last_of_path, read_gender},
 };
 use crate::Warning;
@@ -43,7 +44,6 @@ const LISTS: [&str; 4] = ["size", "color", "material", "pattern"];
 const BETWEEN: &str = "/";
 
 /// The columns of a tab-separated feed.
-#[derive(Debug)]
 pub(super) struct MerchantColumns(Vec<String>);
 
 impl MerchantColumns {
@@ -54,8 +54,7 @@ impl MerchantColumns {
         };
         let names: Vec<String> = header.iter().map(name).collect();
         if !names.iter().any(|name| name == "id") {
-            let found = header.iter().take(8).map(|cell| format!("{cell:?}")).collect::<Vec<_>>().join(", ");
-            return Err(format!("a Merchant feed needs a column \"id\", found {found}"));
+            return Err(format!("a Merchant feed needs a column \"id\", found {}", list_begin(header)));
         }
         Ok(Self(names))
     }

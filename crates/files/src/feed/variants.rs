@@ -21,7 +21,6 @@ const CHILDREN: [&str; 8] =
 const MOST_BYTES: usize = 1 << 30;
 
 /// An article in one size.
-#[derive(Debug)]
 pub(super) struct Variant {
     /// Its fields in the article's list of variants, with its id.
     pub(super) fields: Map<String, Value>,
@@ -46,7 +45,6 @@ pub(super) struct Variant {
 }
 
 /// A complete article, at the line of its first variant.
-#[derive(Debug)]
 pub(super) struct Article {
     pub(super) line: u64,
     pub(super) fields: Fields,
@@ -54,7 +52,7 @@ pub(super) struct Article {
 }
 
 /// The articles whose variants may still come, and those that are complete.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Variants {
     open: Vec<Group>,
     /// The indices of their articles in `open`, by their groups and ids. Two groups with the same id are two articles, which the
@@ -69,7 +67,6 @@ pub(super) struct Variants {
     complete: VecDeque<Article>,
 }
 
-#[derive(Debug)]
 struct Group {
     line: u64,
     first: Variant,

@@ -4,7 +4,6 @@
 //! [`LONGEST`] bytes, and elements are nested at most [`DEEPEST`] deep.
 
 use std::{
-    fmt,
     io::{self, BufRead, Read},
     mem,
 };
@@ -332,11 +331,5 @@ impl BufRead for Limited {
             self.input.consume(length);
             self.left -= length;
         }
-    }
-}
-
-impl fmt::Debug for Items {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Items").field("depth", &self.depth).finish_non_exhaustive()
     }
 }

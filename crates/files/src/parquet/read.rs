@@ -4,7 +4,6 @@
 //! bad text.
 
 use std::{
-    fmt,
     fs::File,
     os::unix::fs::FileExt,
     path::Path,
@@ -60,16 +59,6 @@ pub(crate) struct ParquetReader {
     total: u64,
     /// About the bytes of the rows read so far, as JSON.
     bytes: u64,
-}
-
-impl fmt::Debug for ParquetReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParquetReader")
-            .field("leaves", &self.leaves)
-            .field("read", &self.read)
-            .field("total", &self.total)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ParquetReader {
