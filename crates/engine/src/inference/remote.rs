@@ -11,14 +11,14 @@ use std::{
 
 use atelier_core::util::http_client::{Client, HttpError, Origin, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 use ureq::http::{
     HeaderMap,
     header::{CONTENT_TYPE, HeaderValue},
 };
 
 use super::{
-    inputs::{ArticleCells, FeatureCells, Inputs},
+    inputs::{Input, Inputs},
     model::{Found, ModelError, OptionalOutputs},
     signature::{Element, Port},
 };
@@ -57,34 +57,8 @@ struct Described {
 
 #[derive(Serialize)]
 struct InferBody<'a> {
-    inputs: Vec<InputBody<'a>>,
-    outputs: Vec<WantedBody>,
-}
-
-#[derive(Serialize)]
-struct InputBody<'a> {
-    name: &'static str,
-    datatype: &'static str,
-    shape: Vec<usize>,
-    data: InputData<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum InputData<'a> {
-    Integers(&'a [i64]),
-    Floats(&'a [f32]),
-}
-
-#[derive(Serialize)]
-struct WantedBody {
-    name: &'static str,
-    parameters: AsBytes,
-}
-
-#[derive(Serialize)]
-struct AsBytes {
-    binary_data: bool,
+    inputs: &'a [Input],
+    outputs: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -149,8 +123,11 @@ impl Remote {
         optional: OptionalOutputs,
         deadline: Instant,
     ) -> Result<Inferred, ModelError> {
-        let body =
-            serde_json::to_vec(&body(inputs, last.0, optional)).expect("numbers are JSON; this is a bug");
+        let wanted = [(last.0, true), ("personas", optional.personas), ("steps", optional.steps)];
+        let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
+        let outputs = wanted.map(|(name, _)| json!({"name": name, "parameters": {"binary_data": true}}));
+        let body = InferBody { inputs: &inputs.tensors, outputs: outputs.collect() };
+        let body = serde_json::to_vec(&body).expect("numbers are JSON; this is a bug");
         let path = format!("{}/infer", self.model);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let answer = self.client.post(&path, headers, &body, longest_answer(inputs.batch, last.1), deadline);
@@ -190,34 +167,6 @@ impl From<Described> for Port {
 
 fn longest_answer(batch: usize, last: usize) -> u64 {
     MOST_TEXT + (batch * (last + MOST_OTHERS)) as u64 * MOST_NUMBER
-}
-
-fn body<'a>(inputs: &'a Inputs, last: &'static str, optional: OptionalOutputs) -> InferBody<'a> {
-    fn input<'a>(name: &'static str, shape: Vec<usize>, data: &'a [i64]) -> InputBody<'a> {
-        InputBody { name, datatype: "INT64", shape, data: InputData::Integers(data) }
-    }
-    fn floats<'a>(name: &'static str, shape: Vec<usize>, data: &'a [f32]) -> InputBody<'a> {
-        InputBody { name, datatype: "FP32", shape, data: InputData::Floats(data) }
-    }
-    let outfits = vec![inputs.batch, inputs.slots];
-    let mut tensors = match &inputs.articles {
-        ArticleCells::Numbers(numbers) => vec![input("articles", outfits, numbers)],
-        ArticleCells::Rows { width, rows, kinds } => {
-            let shape = vec![inputs.batch, inputs.slots, *width];
-            vec![floats("rows", shape, rows), input("kinds", outfits, kinds)]
-        }
-    };
-    tensors.push(input("blank", vec![inputs.batch], &inputs.blanks));
-    if let Some((width, numbers)) = &inputs.context {
-        tensors.push(floats("context", vec![inputs.batch, *width], numbers));
-    }
-    if let Some(FeatureCells { features, values, cells }) = &inputs.features {
-        tensors.push(input("features", vec![inputs.batch, *features, *values], cells));
-    }
-    let wanted = [(last, true), ("personas", optional.personas), ("steps", optional.steps)];
-    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
-    let outputs = wanted.map(|(name, _)| WantedBody { name, parameters: AsBytes { binary_data: true } });
-    InferBody { inputs: tensors, outputs: outputs.collect() }
 }
 
 fn read(answer: &Response) -> Result<Inferred, String> {

@@ -38,7 +38,7 @@ impl Scorer {
         method: &MethodEntry,
         index: ArticleIndex,
     ) -> Result<Self, ModelError> {
-        let contract = Contract::new(release, method);
+        let contract = Contract { release, entry: method };
         let tables = contract.open_tables()?;
         let model = Model::open(&location(runtime), contract, tables.clone(), true)?;
         let articles = Arc::new(Articles::new(index, [(method.method, tables.as_deref())].into_iter()));
@@ -52,7 +52,7 @@ impl Scorer {
         release: &Release,
         method: &MethodEntry,
     ) -> Result<Self, ModelError> {
-        let contract = Contract::new(release, method);
+        let contract = Contract { release, entry: method };
         let model = Model::open(&location(runtime), contract, self.tables.clone(), false)?;
         Ok(Self { model, tables: self.tables.clone(), articles: Arc::clone(&self.articles) })
     }
@@ -74,5 +74,5 @@ impl Scorer {
 }
 
 fn location(runtime: &OnnxRuntime) -> Location {
-    Location::Local { runtime: runtime.clone(), device: Device::Cpu, cores: Cores::new(1) }
+    Location { models: runtime.clone().into(), device: Device::Cpu, cores: Cores::new(1) }
 }

@@ -36,38 +36,47 @@ pub(super) fn search(model: &[u8]) -> Found {
     const GRAPH: u64 = 7;
     const FUNCTION: u64 = 25;
     const FUNCTION_NODE: u64 = 7;
-    let mut found = Found { unread: !is_valid(model), ..Found::default() };
-    messages(model, GRAPH).for_each(|graph| search_graph(graph, DEPTH, &mut found));
-    for function in messages(model, FUNCTION) {
-        found.unread |= !is_valid(function);
-        messages(function, FUNCTION_NODE).for_each(|node| search_node(node, DEPTH, &mut found));
+    let mut found = Found::default();
+    for (number, message) in messages(model, &mut found) {
+        match number {
+            GRAPH => search_graph(message, DEPTH, &mut found),
+            FUNCTION => {
+                let nodes = messages(message, &mut found);
+                let nodes = nodes.into_iter().filter(|(number, _)| *number == FUNCTION_NODE);
+                nodes.for_each(|(_, node)| search_node(node, DEPTH, &mut found));
+            }
+            _ => {}
+        }
     }
     found
 }
 
-fn messages(message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
-    valid_fields(message).filter(move |field| field.number == number).filter_map(Field::bytes)
+/// The fields that may be messages, and their numbers. Notes whether a part cannot be read.
+fn messages<'a>(message: &'a [u8], found: &mut Found) -> Vec<(u64, &'a [u8])> {
+    found.unread |= !is_valid(message);
+    valid_fields(message).filter_map(|field| Some((field.number, field.bytes()?))).collect()
 }
 
 fn search_graph(graph: &[u8], depth: u32, found: &mut Found) {
     const NODE: u64 = 1;
     const INITIALIZER: u64 = 5;
     const SPARSE_INITIALIZER: u64 = 15;
-    found.unread |= !is_valid(graph);
-    messages(graph, INITIALIZER).for_each(|tensor| search_tensor(tensor, found));
-    messages(graph, SPARSE_INITIALIZER).for_each(|sparse| search_sparse(sparse, found));
-    messages(graph, NODE).for_each(|node| search_node(node, depth, found));
+    for (number, message) in messages(graph, found) {
+        match number {
+            NODE => search_node(message, depth, found),
+            INITIALIZER => search_tensor(message, found),
+            SPARSE_INITIALIZER => search_sparse(message, found),
+            _ => {}
+        }
+    }
 }
 
 fn search_sparse(sparse: &[u8], found: &mut Found) {
     const VALUES: u64 = 1;
     const INDICES: u64 = 2;
-    found.unread |= !is_valid(sparse);
-    for field in valid_fields(sparse) {
-        if let (VALUES | INDICES, Value::Bytes(tensor)) = (field.number, field.value) {
-            search_tensor(tensor, found);
-        }
-    }
+    let tensors =
+        messages(sparse, found).into_iter().filter(|(number, _)| [VALUES, INDICES].contains(number));
+    tensors.for_each(|(_, tensor)| search_tensor(tensor, found));
 }
 
 fn search_node(node: &[u8], depth: u32, found: &mut Found) {
@@ -82,12 +91,14 @@ fn search_node(node: &[u8], depth: u32, found: &mut Found) {
         found.unread = true;
         return;
     };
-    found.unread |= !is_valid(node) || messages(node, ATTRIBUTE).any(|attribute| !is_valid(attribute));
-    for field in messages(node, ATTRIBUTE).flat_map(valid_fields) {
-        match (field.number, field.value) {
-            (SPARSE | SPARSES, Value::Bytes(sparse)) => search_sparse(sparse, found),
-            (TENSOR | TENSORS, Value::Bytes(tensor)) => search_tensor(tensor, found),
-            (GRAPH | GRAPHS, Value::Bytes(graph)) => search_graph(graph, depth, found),
+    let attributes = messages(node, found).into_iter().filter(|(number, _)| *number == ATTRIBUTE);
+    for (number, message) in
+        attributes.flat_map(|(_, attribute)| messages(attribute, found)).collect::<Vec<_>>()
+    {
+        match number {
+            SPARSE | SPARSES => search_sparse(message, found),
+            TENSOR | TENSORS => search_tensor(message, found),
+            GRAPH | GRAPHS => search_graph(message, depth, found),
             _ => {}
         }
     }
@@ -132,7 +143,10 @@ fn search_tensor(tensor: &[u8], found: &mut Found) {
 
 /// The file that an entry about external data names.
 fn location(pair: &[u8]) -> Option<String> {
-    let last = |number| messages(pair, number).last().unwrap_or_default();
+    let last = |number| {
+        let entries = valid_fields(pair).filter(|field| field.number == number);
+        entries.filter_map(Field::bytes).last().unwrap_or_default()
+    };
     (last(1) == b"location").then(|| String::from_utf8_lossy(last(2)).into_owned())
 }
 
