@@ -19,7 +19,8 @@ pub struct FileRow<T> {
 }
 
 /// A row that cannot be used, and why, in words for the person who made the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{unit} {line}: {reason}")]
 pub struct RowError {
     /// The line that the row begins on, from 1 (a CSV header is line 1); in Parquet, which has no lines, the number
     /// of the row.
@@ -110,14 +111,6 @@ pub fn strip_values(reason: &str) -> String {
     }
     kind
 }
-
-impl fmt::Display for RowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.unit, self.line, self.reason)
-    }
-}
-
-impl std::error::Error for RowError {}
 
 /// Something unusual about a good row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

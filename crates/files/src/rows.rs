@@ -74,40 +74,26 @@ pub enum Cell<'a> {
     Double(f64),
 }
 
-impl FlatRow for SuggestionRow<'_> {
-    const TABLE: &'static str = "suggestions";
+macro_rules! flat_row {
+    ($row:ident, $table:literal, $($kind:ident $column:ident),+) => {
+        impl FlatRow for $row<'_> {
+            const TABLE: &'static str = $table;
 
-    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
-        [
-            ("row", Cell::Long(self.row)),
-            ("customer", Cell::Text(self.customer)),
-            ("slot", Cell::Int(self.slot)),
-            ("rank", Cell::Int(self.rank)),
-            ("article", Cell::Text(self.article)),
-            ("variant", Cell::Text(self.variant)),
-            ("share", Cell::Double(self.share)),
-        ]
-        .into_iter()
-    }
+            fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
+                [$((stringify!($column), Cell::$kind(self.$column))),+].into_iter()
+            }
+        }
+    };
 }
 
-impl FlatRow for LookPiece<'_> {
-    const TABLE: &'static str = "looks";
-
-    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
-        [
-            ("article", Cell::Text(self.article)),
-            ("rank", Cell::Int(self.rank)),
-            ("look", Cell::Text(self.look)),
-            ("position", Cell::Int(self.position)),
-            ("piece", Cell::Text(self.piece)),
-            ("variant", Cell::Text(self.variant)),
-            ("replaces", Cell::Text(self.replaces)),
-            ("total", Cell::Double(self.total)),
-        ]
-        .into_iter()
-    }
-}
+flat_row!(
+    SuggestionRow, "suggestions",
+    Long row, Text customer, Int slot, Int rank, Text article, Text variant, Double share
+);
+flat_row!(
+    LookPiece, "looks",
+    Text article, Int rank, Text look, Int position, Text piece, Text variant, Text replaces, Double total
+);
 
 /// Writes rows of one type to a file, which appears when [`RowWriter::finish`] is called.
 pub struct RowWriter {

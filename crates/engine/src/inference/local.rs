@@ -131,7 +131,7 @@ fn check_metadata(session: &Session, path: &Path, contract: Contract<'_>) -> Res
 
 fn search_weights(path: &Path) -> Result<weights::Found, ModelError> {
     let bytes = fs::read(path).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
-    Ok(weights::search(&bytes))
+    Ok(weights::search(bytes))
 }
 
 /// Before ONNX Runtime reads other files with weights: any path may be in a model.

@@ -21,7 +21,6 @@ mod inputs;
 mod local;
 mod metrics;
 mod model;
-mod protobuf;
 mod queue;
 mod remote;
 mod scorer;

@@ -145,9 +145,9 @@ fn variant<'f>(
         own.extend(prices);
         shared.extend(currency.map(|currency| ("currency", currency.into())));
     }
-    if let Some(stock) = in_stock {
-        variant.insert("stock".to_owned(), stock.now.into());
-        variant.extend(stock.later.map(|word| ("availability".to_owned(), word.into())));
+    if let Some((now, later)) = in_stock {
+        variant.insert("stock".to_owned(), now.into());
+        variant.extend(later.map(|word| ("availability".to_owned(), word.into())));
     }
     let is_plain = find("size").is_none() && find("color").is_none() && group.is_none_or(|group| group == id);
     Ok(Variant {
@@ -157,8 +157,8 @@ fn variant<'f>(
         group: group.map(str::to_owned),
         parent: is_plain.then(|| id.to_owned()),
         completes_others: false,
-        in_stock: in_stock.map(|stock| stock.now),
-        later: in_stock.and_then(|stock| stock.later),
+        in_stock: in_stock.map(|(now, _)| now),
+        later: in_stock.and_then(|(_, later)| later),
         shared,
         own,
         warning,
@@ -186,27 +186,16 @@ fn read_type(
 }
 
 /// Whether an article can be bought now, and the feed's word if it can only be ordered.
-#[derive(Clone, Copy)]
-struct Availability {
-    now: bool,
-    later: Option<&'static str>,
-}
-
-fn read_availability(text: &str) -> Result<Availability, String> {
+fn read_availability(text: &str) -> Result<(bool, Option<&'static str>), String> {
     let word = text.to_lowercase().replace([' ', '-', '_'], "");
     // Some programs write the words of schema.org, with its address.
-    let word = word.rsplit('/').next().unwrap_or_default();
-    Ok(match word {
-        "instock" | "available" | "limitedavailability" => Availability { now: true, later: None },
-        "outofstock" | "soldout" | "unavailable" | "discontinued" => Availability { now: false, later: None },
-        "preorder" | "presale" => Availability { now: false, later: Some("preorder") },
-        "backorder" | "availablefororder" => Availability { now: false, later: Some("backorder") },
-        _ => {
-            return Err(format!(
-                "availability is in_stock, out_of_stock, preorder or backorder, found {text:?}"
-            ));
-        }
-    })
+    match word.rsplit('/').next().unwrap_or_default() {
+        "instock" | "available" | "limitedavailability" => Ok((true, None)),
+        "outofstock" | "soldout" | "unavailable" | "discontinued" => Ok((false, None)),
+        "preorder" | "presale" => Ok((false, Some("preorder"))),
+        "backorder" | "availablefororder" => Ok((false, Some("backorder"))),
+        _ => Err(format!("availability is in_stock, out_of_stock, preorder or backorder, found {text:?}")),
+    }
 }
 
 /// Reads a price with a currency, such as `15.00 USD`. The currency may be missing or come first.
@@ -335,8 +324,7 @@ mod tests {
             ("pre-order", false, Some("preorder")),
             ("available for order", false, Some("backorder")),
         ] {
-            let read = read_availability(text).unwrap();
-            assert_eq!((read.now, read.later), (now, later), "{text}");
+            assert_eq!(read_availability(text), Ok((now, later)), "{text}");
         }
         for wrong in ["", "maybe", "https://schema.org/"] {
             assert!(read_availability(wrong).is_err(), "{wrong}");

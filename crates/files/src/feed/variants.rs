@@ -199,7 +199,8 @@ impl Group {
                 self.first.own.push((name, value));
             }
         }
-        self.first.in_stock = either(self.first.in_stock, in_stock);
+        // `Some(true)` is the greatest, and `None` the least.
+        self.first.in_stock = self.first.in_stock.max(in_stock);
         self.first.later = self.first.later.or(later);
         self.variants.push(fields.into());
         None
@@ -226,13 +227,6 @@ impl Group {
         fields.push(("variants", variants.into()));
         let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Article { line, fields, warnings }
-    }
-}
-
-fn either(one: Option<bool>, other: Option<bool>) -> Option<bool> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one || other),
-        (known, None) | (None, known) => known,
     }
 }
 
