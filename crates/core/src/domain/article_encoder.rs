@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fmt, iter,
+    iter,
 };
 
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,8 @@ pub struct OtherLength {
 }
 
 /// A word of an article that the encoder has no value for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{attribute} {word:?}")]
 pub struct UnknownValue {
     /// `type`, or one that other articles' values are known of.
     pub attribute: String,
@@ -86,13 +87,6 @@ pub struct UnknownValue {
 impl UnknownValue {
     pub fn is_type(&self) -> bool {
         self.attribute == TYPE
-    }
-}
-
-/// As `colour "mauve"`.
-impl fmt::Display for UnknownValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.attribute, self.word)
     }
 }
 

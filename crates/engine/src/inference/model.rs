@@ -18,7 +18,7 @@ use super::{
     head::{self, Boosts, Read},
     inputs::Inputs,
     local::Local,
-    remote::Remote,
+    remote::{self, Remote},
     scorer::Scores,
     signature::Signature,
     trial::{Run, Trial},
@@ -245,7 +245,7 @@ impl Model {
                 let name = format!("{}-{method}", release.manifest().name);
                 let mut remote = Remote::new(origin.clone(), &name);
                 let ports = remote.fetch_ports(Instant::now() + TRIAL)?;
-                (remote.path().to_owned(), Backend::Remote(Box::new(remote)), ports)
+                (remote.path.clone(), Backend::Remote(Box::new(remote)), ports)
             }
         };
         let signature = Signature { path: &path, inputs, outputs };
@@ -362,8 +362,9 @@ impl Model {
             }
             Backend::Remote(remote) => {
                 let inferred = remote.infer(&inputs, last, *optional, deadline)?;
-                let outputs =
-                    Outputs::find(remote.path(), batch, last, *optional, |name| inferred.find(name))?;
+                let outputs = Outputs::find(&remote.path, batch, last, *optional, |name| {
+                    remote::find(&inferred, name)
+                })?;
                 Ok(read(outputs, &cores.start_run(had_pause)))
             }
         }

@@ -4,10 +4,7 @@
 //! batch's logits as text would be ten times as large and slow to read. Servers without the extension answer in JSON,
 //! which is read too.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{path::PathBuf, time::Instant};
 
 use atelier_core::util::http_client::{Client, HttpError, Origin, Response};
 use serde::{Deserialize, Serialize};
@@ -39,7 +36,7 @@ pub(super) struct Remote {
     client: Client,
     model: String,
     /// The model's address, in place of a file's path.
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -83,12 +80,8 @@ struct OutputParameters {
     binary_data_size: Option<usize>,
 }
 
-/// The outputs of a run, by name.
-#[derive(Debug)]
-pub(super) struct Inferred(Vec<Output>);
-
-#[derive(Debug)]
-struct Output {
+/// An output of a run.
+pub(super) struct Output {
     name: String,
     shape: Vec<i64>,
     values: Vec<f32>,
@@ -99,10 +92,6 @@ impl Remote {
         let model = format!("/v2/models/{model}");
         let path = format!("{origin}{model}").into();
         Self { client: Client::new(origin), model, path }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The inputs and outputs that the server describes.
@@ -122,7 +111,7 @@ impl Remote {
         last: (&'static str, usize),
         optional: OptionalOutputs,
         deadline: Instant,
-    ) -> Result<Inferred, ModelError> {
+    ) -> Result<Vec<Output>, ModelError> {
         let wanted = [(last.0, true), ("personas", optional.personas), ("steps", optional.steps)];
         let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
         let outputs = wanted.map(|(name, _)| json!({"name": name, "parameters": {"binary_data": true}}));
@@ -169,7 +158,7 @@ fn longest_answer(batch: usize, last: usize) -> u64 {
     MOST_TEXT + (batch * (last + MOST_OTHERS)) as u64 * MOST_NUMBER
 }
 
-fn read(answer: &Response) -> Result<Inferred, String> {
+fn read(answer: &Response) -> Result<Vec<Output>, String> {
     let body = answer.body();
     let length = match answer.headers().get(JSON_LENGTH) {
         Some(length) => {
@@ -200,7 +189,7 @@ fn read(answer: &Response) -> Result<Inferred, String> {
         };
         outputs.push(Output { name, shape, values });
     }
-    Ok(Inferred(outputs))
+    Ok(outputs)
 }
 
 /// Reads a flat list or nested ones, row-major.
@@ -209,11 +198,9 @@ fn numbers(list: &RawValue) -> Result<Vec<f32>, serde_json::Error> {
     serde_json::from_str(&format!("[{flat}]"))
 }
 
-impl Inferred {
-    pub(super) fn find(&self, name: &str) -> Found<'_> {
-        let found = self.0.iter().find(|output| output.name == name);
-        found.map(|output| (&*output.shape, &*output.values)).ok_or_else(|| "that are missing".to_owned())
-    }
+pub(super) fn find<'a>(outputs: &'a [Output], name: &str) -> Found<'a> {
+    let found = outputs.iter().find(|output| output.name == name);
+    found.map(|output| (&*output.shape, &*output.values)).ok_or_else(|| "that are missing".to_owned())
 }
 
 #[cfg(test)]
@@ -225,7 +212,7 @@ mod tests {
         if let Some(length) = length {
             answer.headers_mut().insert(JSON_LENGTH, length.into());
         }
-        Ok(read(&answer)?.0.into_iter().map(|output| (output.name, output.values)).collect())
+        Ok(read(&answer)?.into_iter().map(|output| (output.name, output.values)).collect())
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod requirement;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::Value;
 
@@ -206,10 +206,13 @@ fn describe(value: &FeatureValue) -> String {
 
 /// A part of a profile that the schema does not list, or a number that cannot be true. The former is encoded as not given,
 /// and stays in the stored profile: a later schema may list it. The latter is in the lowest or highest bucket.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum FeatureWarning {
+    #[error("the schema has no feature {feature:?}; models do not see it")]
     UnknownFeature { feature: String },
+    #[error("feature {feature:?} has no value {value:?}; models do not see it")]
     UnknownValue { feature: String, value: String },
+    #[error("feature {feature:?} is {value}, but {plausible} is plausible; models see the nearest bucket")]
     ImplausibleNumber { feature: String, value: String, plausible: String },
 }
 
@@ -238,25 +241,6 @@ impl FeatureWarning {
                 feature == other
             }
             _ => self == other,
-        }
-    }
-}
-
-impl fmt::Display for FeatureWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownFeature { feature } => {
-                write!(f, "the schema has no feature {feature:?}; models do not see it")
-            }
-            Self::UnknownValue { feature, value } => {
-                write!(f, "feature {feature:?} has no value {value:?}; models do not see it")
-            }
-            Self::ImplausibleNumber { feature, value, plausible } => {
-                write!(
-                    f,
-                    "feature {feature:?} is {value}, but {plausible} is plausible; models see the nearest bucket"
-                )
-            }
         }
     }
 }

@@ -143,8 +143,10 @@ fn outline(series: usize, (x, y): (f64, f64), size: f64) -> String {
         4 => format!("M{}L{}L{}z", at(0.0, 1.2 * r), at(1.2 * r, -0.9 * r), at(-1.2 * r, -0.9 * r)),
         _ => {
             let (arm, end) = (0.7 * r, 1.3 * r);
-            let (from, a, b) = (at(-arm / 2.0, -end), Short(arm), Short(end - arm / 2.0));
-            format!("M{from}h{a}v{b}h{b}v{a}h-{b}v{b}h-{a}v-{b}h-{b}v-{a}h{b}z")
+            let (from, wide, long) = (at(-arm / 2.0, -end), Short(arm), Short(end - arm / 2.0));
+            format!(
+                "M{from}h{wide}v{long}h{long}v{wide}h-{long}v{long}h-{wide}v-{long}h-{long}v-{wide}h{long}z"
+            )
         }
     }
 }
