@@ -85,8 +85,8 @@ impl Input {
         if encoding != UTF_8 {
             let source = Box::new(io::Cursor::new(mem::take(&mut self.head)).chain(self.source));
             let decoder = encoding.new_decoder_without_bom_handling();
-            let decoded = Decoded { source, decoder, ended: false };
-            self.source = Box::new(BufReader::with_capacity(CAPACITY, decoded));
+            let text = Decoded { source, decoder, ended: false };
+            self.source = Box::new(BufReader::with_capacity(CAPACITY, text));
         }
         self
     }
