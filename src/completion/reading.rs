@@ -107,15 +107,15 @@ impl Reading {
             Ok(encoding) => encoding,
             Err(found) => {
                 for error in found {
-                    if given.get(&error.feature).is_some() {
-                        let field = Field::from("features").item(&error.feature);
+                    if given.get(&error.name).is_some() {
+                        let field = Field::from("features").item(&error.name);
                         draft.refuse(field, error.to_string());
                     } else {
                         // A profile may be older than the schema, so this is not the caller's mistake.
                         let detail = format!("in the stored profile, {error}; models do not see it");
-                        draft.warn("profile-not-understood", detail, [error.feature.as_str()]);
+                        draft.warn("profile-not-understood", detail, [error.name.as_str()]);
                     }
-                    features.remove(&error.feature);
+                    features.remove(&error.name);
                 }
                 schema.encode(&features).expect("invalid features were removed; this is a bug")
             }

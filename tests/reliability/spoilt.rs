@@ -1,13 +1,10 @@
 //! Damages an ONNX file where it matters: most of its bytes are weights, and the structure between them decides what
 //! happens.
 
-#[path = "../../crates/engine/src/inference/protobuf.rs"]
-#[expect(dead_code, unused_imports, reason = "the engine needs more of it, and tests it")]
-mod protobuf;
-
 use std::ops::Range;
 
-use self::protobuf::{Field, valid_fields};
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, encode_varint, skip_field};
+
 use crate::chance::Chance;
 
 /// A sound file, and the places of its structure: everything but the weights.
@@ -21,7 +18,7 @@ pub struct Whole {
 }
 
 /// The field of a model that holds its graph.
-const GRAPH: u64 = 7;
+const GRAPH: u32 = 7;
 /// Raw data of at least this many bytes is weights; shorter data is shapes and axes.
 const WEIGHTS: usize = 65;
 /// Words with a meaning in a graph, written over others; between bars.
@@ -32,32 +29,21 @@ const NUMBERS: [u32; 6] = [0x7f80_0000, 0xff80_0000, 0x7f7f_ffff, 0x7fc0_0000, 0
 
 impl Whole {
     pub fn new(bytes: Vec<u8>) -> Self {
-        const INITIALIZER: u64 = 5;
-        const RAW_DATA: u64 = 9;
+        const INITIALIZER: u32 = 5;
+        const RAW_DATA: u32 = 9;
         let place = |part: &[u8]| {
             let start = part.as_ptr().addr() - bytes.as_ptr().addr();
             start..start + part.len()
         };
         let graph = find(&bytes, GRAPH).remove(0);
-        let mut weights = Vec::new();
-        for tensor in find(content(&graph), INITIALIZER) {
-            let raw = find(content(&tensor), RAW_DATA).into_iter().map(|field| place(content(&field)));
-            weights.extend(raw.filter(|raw| raw.len() >= WEIGHTS));
-        }
+        let tensors = find(graph, INITIALIZER).into_iter();
+        let raw = tensors.flat_map(|tensor| find(tensor, RAW_DATA)).map(place);
+        let weights: Vec<Range<usize>> = raw.filter(|raw| raw.len() >= WEIGHTS).collect();
         let starts = [0].into_iter().chain(weights.iter().map(|raw| raw.end));
         let ends = weights.iter().map(|raw| raw.start).chain([bytes.len()]);
         let structure = starts.zip(ends).map(|(start, end)| start..end).collect();
-        let content = place(content(&graph));
-        // The fields of the graph, one after the other: each ends where what is left of it begins.
-        let mut parts = Vec::new();
-        let mut from = content.start;
-        while from < content.end {
-            let rest = &bytes[from..content.end];
-            let length = (1..=rest.len()).find(|length| valid_fields(&rest[..*length]).count() == 1);
-            let end = from + length.expect("the file is sound; this is a bug");
-            parts.push(from..end);
-            from = end;
-        }
+        let parts = fields(graph).into_iter().map(|field| place(field.whole)).collect();
+        let content = place(graph);
         // With its tag of one byte and its length.
         let graph = content.start - 1 - varint(content.len()).len()..content.end;
         Self { bytes, structure, weights, graph, parts }
@@ -124,23 +110,42 @@ impl Whole {
     }
 }
 
-fn find(message: &[u8], number: u64) -> Vec<Field<'_>> {
-    valid_fields(message).filter(|field| field.number == number).collect()
+/// A field of a message: its bytes, and those of its text or message.
+struct Field<'a> {
+    number: u32,
+    whole: &'a [u8],
+    content: &'a [u8],
+}
+
+fn fields(message: &[u8]) -> Vec<Field<'_>> {
+    const SOUND: &str = "the file is sound; this is a bug";
+    let (mut rest, mut fields) = (message, Vec::new());
+    while !rest.is_empty() {
+        let begin = rest;
+        let (number, kind) = decode_key(&mut rest).expect(SOUND);
+        let mut content = &rest[..0];
+        if kind == WireType::LengthDelimited {
+            let length = decode_varint(&mut rest).expect(SOUND);
+            (content, rest) = rest.split_at(usize::try_from(length).expect(SOUND));
+        } else {
+            skip_field(kind, number, &mut rest, DecodeContext::default()).expect(SOUND);
+        }
+        fields.push(Field { number, whole: &begin[..begin.len() - rest.len()], content });
+    }
+    fields
+}
+
+/// The contents of the fields with a number.
+fn find(message: &[u8], number: u32) -> Vec<&[u8]> {
+    let found = fields(message).into_iter().filter(|field| field.number == number);
+    found.map(|field| field.content).collect()
 }
 
 /// A length as protobuf writes it.
-fn varint(mut value: usize) -> Vec<u8> {
+fn varint(length: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while value >= 0x80 {
-        bytes.push(u8::try_from(value & 0x7f).expect("seven bits; this is a bug") | 0x80);
-        value >>= 7;
-    }
-    bytes.push(u8::try_from(value).expect("seven bits; this is a bug"));
+    encode_varint(length as u64, &mut bytes);
     bytes
-}
-
-fn content<'a>(field: &Field<'a>) -> &'a [u8] {
-    field.bytes().expect("a message or text; this is a bug")
 }
 
 /// A random place in one of the ranges; every byte is equally likely.

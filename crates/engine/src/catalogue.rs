@@ -125,9 +125,6 @@ impl CatalogueBuilder {
     }
 
     /// Adds articles of the shop, which are dropped one by one: their text, which is kept, takes far less memory.
-    ///
-    /// # Errors
-    /// The first of the articles' own.
     pub fn add<A: Borrow<Article>, E: Send>(
         &mut self,
         articles: impl ParallelIterator<Item = Result<A, E>>,

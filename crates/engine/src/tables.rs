@@ -135,9 +135,6 @@ struct Memory {
 impl Tables {
     /// Reads a file. `vocabulary` is the number of articles with own vectors, `values` that of the encoder's values, if the
     /// release has an encoder, and `components` that of the numbers that it makes of an embedding.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or a tensor is missing or has another shape.
     pub fn open(
         path: &Path,
         vocabulary: usize,
@@ -213,25 +210,25 @@ impl Tables {
 
     /// Writes an article's row of the trunk's input.
     pub fn write_row(&self, article: &Composition, row: &mut [f32]) {
-        row.fill(0.0);
-        let (read, votes) = row.split_at_mut(self.widths.hidden());
-        self.articles.add(article, read);
-        if let Some(personas) = &self.personas {
-            personas.add(article, votes);
-        }
+        self.write(&self.articles, article, row);
     }
 
     /// Writes an article's weights in the last layer, those of the personas at their end, and returns its bias.
     pub fn write_weights(&self, article: &Composition, weights: &mut [f32]) -> f32 {
-        weights.fill(0.0);
-        let (hidden, of_personas) = weights.split_at_mut(self.widths.hidden());
-        self.vocabulary.add(article, hidden);
-        if let Some(personas) = &self.personas {
-            personas.add(article, of_personas);
-        }
+        self.write(&self.vocabulary, article, weights);
         let mut bias = [0.0];
         self.bias.add(article, &mut bias);
         bias[0]
+    }
+
+    /// The personas' part comes last.
+    fn write(&self, sums: &Sums, article: &Composition, to: &mut [f32]) {
+        to.fill(0.0);
+        let (hidden, of_personas) = to.split_at_mut(self.widths.hidden());
+        sums.add(article, hidden);
+        if let Some(personas) = &self.personas {
+            personas.add(article, of_personas);
+        }
     }
 
     /// What makes the trunk's input `context`; None if the trunk reads features, or none.
@@ -299,7 +296,7 @@ impl Matrix {
     pub fn to_singles(&self) -> Vec<f32> {
         let mut singles = vec![0.0; self.rows() * self.columns];
         for (row, to) in singles.chunks_exact_mut(self.columns).enumerate() {
-            self.add(row, to);
+            self.add_scaled(row, 1.0, to);
         }
         singles
     }
@@ -319,10 +316,6 @@ impl Matrix {
             Numbers::Scaled { steps, .. } => steps.len(),
         };
         numbers / self.columns
-    }
-
-    fn add(&self, row: usize, to: &mut [f32]) {
-        self.add_scaled(row, 1.0, to);
     }
 
     fn add_scaled(&self, row: usize, by: f32, to: &mut [f32]) {
@@ -371,7 +364,7 @@ impl Sums {
 
     fn add(&self, article: &Composition, to: &mut [f32]) {
         if let Some(own) = article.own {
-            self.own.add(own as usize, to);
+            self.own.add_scaled(own as usize, 1.0, to);
         }
         if let Some(embedding) = &self.embedding {
             for (component, &number) in article.embedding.iter().enumerate() {
@@ -380,7 +373,7 @@ impl Sums {
         }
         let Some(values) = &self.values else { return };
         for &value in &article.values {
-            values.add(value as usize, to);
+            values.add_scaled(value as usize, 1.0, to);
         }
         for average in &article.averages {
             to.iter_mut().zip(&*self.average(average, values)).for_each(|(to, from)| *to += from);

@@ -52,9 +52,6 @@ fn is_own<T: Table>(column: &str) -> bool {
 }
 
 /// The targets of the columns of a header.
-///
-/// # Errors
-/// Why these columns do not fit the table.
 pub(super) fn find_targets<T: Table>(columns: &[&str], schema: &Schema) -> Result<Vec<Target>, Misfit> {
     let (mut targets, mut seen) = (Vec::new(), HashSet::new());
     for (number, column) in (1..).zip(columns) {
@@ -120,8 +117,6 @@ impl RowFields {
         readable_id(&self.fields)
     }
 
-    /// # Errors
-    /// If a feature has a value both in its own column and in the column `features`.
     pub(super) fn into_fields<T: Table>(mut self) -> Result<Fields, String> {
         if T::FEATURES {
             let nested = self.fields.remove(FEATURES).unwrap_or_default();
@@ -132,9 +127,6 @@ impl RowFields {
 }
 
 /// The field `features` with those that have columns of their own.
-///
-/// # Errors
-/// If a feature has a value in both.
 pub(super) fn add_features(
     field: Value,
     columns: impl IntoIterator<Item = (String, Value)>,
@@ -237,8 +229,6 @@ impl<T: Table> TableColumns<T> {
         }
     }
 
-    /// # Errors
-    /// If the file would have more columns than a reader accepts, or names of which it cuts spaces.
     pub(super) fn check(&self, format: Format) -> Result<(), String> {
         let is_cut = |name: &&String| format == Format::Csv && name.trim_matches(PADDING) != **name;
         if let Some(name) = self.seen.keys().find(is_cut) {

@@ -106,9 +106,6 @@ impl Dialect {
     }
 
     /// Call this after all files are opened.
-    ///
-    /// # Errors
-    /// If a mapping is of no column.
     pub fn check_used(&self) -> Result<(), String> {
         match self.map.iter().find(|mapping| !mapping.used.load(Ordering::Relaxed)) {
             Some(Mapping { from, to, .. }) => {

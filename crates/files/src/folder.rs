@@ -36,9 +36,6 @@ pub struct Files {
 
 impl Files {
     /// Finds a file for each table, in any format.
-    ///
-    /// # Errors
-    /// If the folder cannot be read, or contains two files of one table.
     pub fn in_folder(folder: &Path) -> Result<Self, FileError> {
         Ok(Self {
             articles: table_file(folder, Article::NAME)?,
@@ -55,9 +52,6 @@ impl Files {
     }
 
     /// Reads the ids of the retired articles.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or a line is no id.
     pub fn read_retired(&self) -> Result<Vec<ArticleId>, FileError> {
         let Some(path) = &self.retired else { return Ok(Vec::new()) };
         read_lines(path, |line| ArticleId::new(line).map_err(|error| error.to_string()))
@@ -65,9 +59,6 @@ impl Files {
 }
 
 /// Finds the file of another table, such as orders, in any format.
-///
-/// # Errors
-/// If the folder cannot be read, or contains two files of the table.
 pub fn find_table<T: Table>(folder: &Path) -> Result<Option<PathBuf>, FileError> {
     table_file(folder, T::NAME)
 }
@@ -93,17 +84,11 @@ fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, Fil
 }
 
 /// Writes the ids of the retired articles to the folder, or removes an earlier file if there are none.
-///
-/// # Errors
-/// If the disk refuses.
 pub fn write_retired(folder: &Path, ids: &BTreeSet<ArticleId>) -> Result<(), FileError> {
     write_lines(&folder.join(RETIRED), ids.iter().map(ToString::to_string))
 }
 
 /// Writes when outfits were saved, or removes an earlier file if none was.
-///
-/// # Errors
-/// If the disk refuses.
 pub fn write_times(folder: &Path, times: &[Option<Timestamp>]) -> Result<(), FileError> {
     let times = if times.iter().any(Option::is_some) { times } else { &[] };
     let line = |time: &Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
@@ -111,9 +96,6 @@ pub fn write_times(folder: &Path, times: &[Option<Timestamp>]) -> Result<(), Fil
 }
 
 /// Reads when outfits were saved; empty if the folder does not say it.
-///
-/// # Errors
-/// If the file cannot be read, or a line is no time.
 pub fn read_times(folder: &Path) -> Result<Vec<Option<Timestamp>>, FileError> {
     let path = folder.join(TIMES);
     if !path.is_file() {
@@ -139,9 +121,6 @@ fn read_text(path: &Path) -> Result<String, FileError> {
 }
 
 /// Writes a file of lines, or removes an earlier one if there are none.
-///
-/// # Errors
-/// If the disk refuses.
 pub fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<(), FileError> {
     let mut lines = lines.peekable();
     if lines.peek().is_none() {
@@ -162,16 +141,11 @@ pub fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<(
 }
 
 /// Reads the folder's schema. A folder without one has the built-in schema.
-///
-/// # Errors
-/// If the file exists but cannot be read or is invalid.
 pub fn read_folder_schema(folder: &Path) -> Result<Schema, FileError> {
     let path = folder.join(SCHEMA);
     if path.is_file() { read_schema(&path) } else { Ok(Schema::default_schema()) }
 }
 
-/// # Errors
-/// If the file cannot be read or is invalid.
 pub fn read_schema(path: &Path) -> Result<Schema, FileError> {
     Schema::parse(&read_text(path)?)
         .map_err(|source| FileError::Schema { path: path.to_owned(), source: Box::new(source) })

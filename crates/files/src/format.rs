@@ -19,9 +19,6 @@ named!(Format, "expected jsonl, csv or parquet", JsonLines = "jsonl", Csv = "csv
 
 impl Format {
     /// By the file's extension: `.jsonl` or `.ndjson`, `.csv`, `.parquet`, in any case.
-    ///
-    /// # Errors
-    /// If it is none of them.
     pub fn from_path(path: &Path) -> Result<Self, FileError> {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         match extension.as_str() {
@@ -34,9 +31,6 @@ impl Format {
 
     /// Like [`Format::from_path`], for a file to read: `.tsv` and `.txt` are CSV, too, and `.gz` may follow, except after `.parquet`,
     /// which is compressed inside.
-    ///
-    /// # Errors
-    /// If it is none of them.
     pub fn from_input(path: &Path) -> Result<Self, FileError> {
         let inner = without_gz(path);
         if ["tsv", "txt"].iter().any(|text| has_extension(&inner, text)) {

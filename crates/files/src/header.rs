@@ -1,10 +1,10 @@
 //! What shops call the columns that tables need, to propose how a header that does not fit is read.
 
-use atelier_core::domain::{KNOWN_ATTRIBUTES, Schema, fold};
+use atelier_core::domain::{KNOWN_ATTRIBUTES, Schema, search_key};
 
 use super::Table;
 
-/// Atelier's columns, and theirs in the order of preference, as [`key`] writes them.
+/// Atelier's columns, and theirs in the order of preference, compared by their [`key`].
 type Names = &'static [(&'static str, &'static str)];
 
 /// Before the known attributes.
@@ -91,7 +91,7 @@ pub(super) fn propose<'c, T: Table>(columns: &[&'c str], schema: &Schema) -> Vec
         if !is_known || is_there {
             continue;
         }
-        let column = theirs.split(' ').find_map(|their| keys.iter().position(|key| key == their));
+        let column = theirs.split(' ').map(key).find_map(|their| keys.iter().position(|own| *own == their));
         let column = column.map(|column| columns[column]);
         let is_free = |column: &&str| {
             proposals.iter().all(|(taken, _)| taken != column)
@@ -123,25 +123,9 @@ pub(super) fn map_flag<T: Table>(from: &str, to: &str) -> String {
     }
 }
 
-/// The name without case, accents, signs and what is in brackets: `Art.-Nr.` is `artnr`, and `Größe (EU)` is `groesse`.
+/// The name without case, accents, signs and what is in brackets: `Art.-Nr.` is `artnr`. `Größe (EU)`, `groesse` and `grosse` are
+/// the same.
 fn key(name: &str) -> String {
     let name = name.split(['(', '[']).next().unwrap_or_default();
-    let mut key = String::new();
-    for c in fold(name).chars() {
-        match c {
-            'ä' => key.push_str("ae"),
-            'ö' => key.push_str("oe"),
-            'ü' => key.push_str("ue"),
-            'á' | 'à' | 'â' | 'ã' => key.push('a'),
-            'é' | 'è' | 'ê' => key.push('e'),
-            'í' => key.push('i'),
-            'ó' | 'õ' => key.push('o'),
-            'ú' => key.push('u'),
-            'ç' => key.push('c'),
-            'ñ' => key.push('n'),
-            c if c.is_alphanumeric() => key.push(c),
-            _ => {}
-        }
-    }
-    key
+    search_key(name).chars().filter(|c| c.is_alphanumeric()).collect()
 }

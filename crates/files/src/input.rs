@@ -1,7 +1,6 @@
 //! The bytes of a file: inflated if it is compressed, and as UTF-8.
 
 use std::{
-    fmt,
     fs::File,
     io::{self, BufRead, BufReader, Read},
     mem,
@@ -29,12 +28,6 @@ pub(super) struct Input {
     total: u64,
     /// Whether a byte order mark said the encoding.
     marked: bool,
-}
-
-impl fmt::Debug for Input {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Input").field("progress", &self.progress()).finish_non_exhaustive()
-    }
 }
 
 impl Input {
@@ -65,8 +58,19 @@ impl Input {
     fn bytes(file: File, total: u64) -> Self {
         let read = Arc::new(AtomicU64::new(0));
         let counted = Counted { file, read: read.clone() };
-        let source = Box::new(BufReader::with_capacity(CAPACITY, counted));
-        Self { source, head: Vec::new(), at: 0, read, total, marked: false }
+        Self { read, total, ..Self::of(BufReader::with_capacity(CAPACITY, counted)) }
+    }
+
+    /// Reads text that is at hand.
+    pub(super) fn of(source: impl BufRead + Send + Sync + 'static) -> Self {
+        Self {
+            source: Box::new(source),
+            head: Vec::new(),
+            at: 0,
+            read: Arc::default(),
+            total: 0,
+            marked: false,
+        }
     }
 
     /// Reads the text in this encoding, unless a byte order mark says another, or it is plainly UTF-8: the files of an import may
@@ -79,14 +83,10 @@ impl Input {
 
     fn decode_all(mut self, encoding: &'static Encoding) -> Self {
         if encoding != UTF_8 {
-            self.source = Box::new(Decoded {
-                source: Box::new(io::Cursor::new(mem::take(&mut self.head)).chain(self.source)),
-                decoder: encoding.new_decoder_without_bom_handling(),
-                text: vec![0; CAPACITY],
-                filled: 0,
-                at: 0,
-                ended: false,
-            });
+            let source = Box::new(io::Cursor::new(mem::take(&mut self.head)).chain(self.source));
+            let decoder = encoding.new_decoder_without_bom_handling();
+            let text = Decoded { source, decoder, ended: false };
+            self.source = Box::new(BufReader::with_capacity(CAPACITY, text));
         }
         self
     }
@@ -150,29 +150,19 @@ impl Read for Counted {
 struct Decoded {
     source: Box<dyn BufRead + Send + Sync>,
     decoder: Decoder,
-    text: Vec<u8>,
-    filled: usize,
-    at: usize,
     ended: bool,
 }
 
 impl Read for Decoded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.fill_buf()?.read(buffer)?;
-        self.consume(length);
-        Ok(length)
-    }
-}
-
-impl BufRead for Decoded {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        while self.at == self.filled && !self.ended {
+        let mut length = 0;
+        while length == 0 && !self.ended {
             let bytes = self.source.fill_buf()?;
             let at_end = bytes.is_empty();
             let (result, read, written) =
-                self.decoder.decode_to_utf8_without_replacement(bytes, &mut self.text, at_end);
+                self.decoder.decode_to_utf8_without_replacement(bytes, buffer, at_end);
             self.source.consume(read);
-            (self.at, self.filled) = (0, written);
+            length = written;
             match result {
                 DecoderResult::InputEmpty => self.ended = at_end,
                 DecoderResult::OutputFull => {}
@@ -185,10 +175,6 @@ impl BufRead for Decoded {
                 }
             }
         }
-        Ok(&self.text[self.at..self.filled])
-    }
-
-    fn consume(&mut self, length: usize) {
-        self.at += length;
+        Ok(length)
     }
 }

@@ -17,7 +17,6 @@ use super::{
     row::{Bad, LONGEST, read_failure},
 };
 
-#[derive(Debug)]
 pub(super) struct JsonLinesReader {
     input: Input,
     line: u64,

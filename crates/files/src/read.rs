@@ -1,6 +1,7 @@
 //! Reading a file of any format row by row.
 
 use std::{
+    fmt,
     fs::File,
     io::{self, BufRead},
     marker::PhantomData,
@@ -25,7 +26,6 @@ use super::{
 
 /// The rows of a file, one at a time. Reading goes on after a bad row, and stops at a fatal error
 /// ([`RowError::is_fatal`]).
-#[derive(Debug)]
 pub struct Rows<T> {
     source: Source,
     path: PathBuf,
@@ -34,7 +34,12 @@ pub struct Rows<T> {
     table: PhantomData<fn() -> T>,
 }
 
-#[derive(Debug)]
+impl<T> fmt::Debug for Rows<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 enum Source {
     JsonLines(JsonLinesReader),
     Csv(Box<CsvReader>),
@@ -73,32 +78,19 @@ impl FromStr for InputFormat {
 }
 
 /// Opens a file whose extension is its format; `.gz` may follow. The schema determines how features are read.
-///
-/// # Errors
-/// If the file cannot be opened, or its columns do not fit the table.
 pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError> {
     read_as(path, schema, &Dialect::default())
 }
 
 /// Like [`read`], for a file that differs from our own.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_as<T: Table>(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Rows<T>, FileError> {
-    let format = Format::from_input(path)?;
-    let file = open(path)?;
-    let source = match format {
-        Format::Parquet => Source::Parquet(ParquetReader::new::<T>(file, path, schema, dialect)?),
-        format => table::<T>(format, inflate(file, path)?, path, schema, dialect)?,
-    };
-    Ok(Rows::new(source, path, schema))
+    let format = Some(InputFormat::Table(Format::from_input(path)?));
+    // No feed, whose prices may hold for a time.
+    read_open(open(path)?, path, schema, format, Timestamp::from_millis(0), dialect)
 }
 
 /// Like [`read_as`], also for feeds, of an open file, which errors call `path`. The caller names the format, or the file's name
 /// and first line show it; without an extension, the contents alone. `now` is the time for which a feed's prices are read.
-///
-/// # Errors
-/// As [`read`], or if a feed is not read as articles.
 pub fn read_open<T: Table>(
     file: File,
     path: &Path,
@@ -134,7 +126,11 @@ pub fn read_open<T: Table>(
         None => InputFormat::recognise(&mut input).map_err(refuse)?,
     };
     let source = match format {
-        InputFormat::Table(format) => table::<T>(format, input, path, schema, dialect)?,
+        InputFormat::Table(Format::JsonLines) => Source::JsonLines(JsonLinesReader::new(input)),
+        InputFormat::Table(Format::Csv) => {
+            Source::Csv(Box::new(CsvReader::new::<T>(input, path, schema, dialect)?))
+        }
+        InputFormat::Table(Format::Parquet) => unreachable!("it is read from its end; this is a bug"),
         InputFormat::Feed(feed) => {
             if !describes_articles::<T>() {
                 return Err(FileError::Feed { path: path.to_owned(), feed: feed.as_str() });
@@ -168,9 +164,6 @@ fn no_rows(head: &[u8]) -> Option<&'static str> {
 
 /// Reads JSON Lines of `length` bytes from a file that need not have a name; errors call it `path`. It is not inflated,
 /// because its length is limited where it was written.
-///
-/// # Errors
-/// If the file cannot be read.
 pub fn read_json_lines<T: Table>(
     file: File,
     length: u64,
@@ -193,8 +186,6 @@ fn describes_articles<T: Table>() -> bool {
     T::FIELDS.iter().any(|field| field.name == "type" && field.required)
 }
 
-/// # Errors
-/// If the file cannot be opened, or is a folder.
 pub fn open(path: &Path) -> Result<File, FileError> {
     let open = |source| FileError::Open { path: path.to_owned(), source };
     let file = File::open(path).map_err(open)?;
@@ -208,20 +199,6 @@ fn inflate(file: File, path: &Path) -> Result<Input, FileError> {
     let length = file.metadata().map(|metadata| metadata.len());
     let input = length.and_then(|length| Input::new(file, length));
     input.map_err(|source| FileError::Open { path: path.to_owned(), source })
-}
-
-fn table<T: Table>(
-    format: Format,
-    input: Input,
-    path: &Path,
-    schema: &Schema,
-    dialect: &Dialect,
-) -> Result<Source, FileError> {
-    Ok(match format {
-        Format::JsonLines => Source::JsonLines(JsonLinesReader::new(input)),
-        Format::Csv => Source::Csv(Box::new(CsvReader::new::<T>(input, path, schema, dialect)?)),
-        Format::Parquet => unreachable!("a Parquet file is not read from its beginning; this is a bug"),
-    })
 }
 
 impl<T> Rows<T> {

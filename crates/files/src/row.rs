@@ -1,6 +1,6 @@
 //! A row of a file: its value, with what is unusual about it, or why it cannot be used.
 
-use std::{fmt, io};
+use std::io;
 
 use atelier_core::{domain::FeatureWarning, named, util::text::abbreviate};
 
@@ -8,6 +8,8 @@ use atelier_core::{domain::FeatureWarning, named, util::text::abbreviate};
 pub(super) const LONGEST: usize = 1 << 20;
 /// The most characters of a reason.
 const REASON_LENGTH: usize = 1000;
+const OTHER_SPLIT: &str =
+    ", which is in another split: models would be tested on an outfit they have learned";
 
 /// A usable row.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +21,8 @@ pub struct FileRow<T> {
 }
 
 /// A row that cannot be used, and why, in words for the person who made the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{unit} {line}: {reason}")]
 pub struct RowError {
     /// The line that the row begins on, from 1 (a CSV header is line 1); in Parquet, which has no lines, the number
     /// of the row.
@@ -111,19 +114,13 @@ pub fn strip_values(reason: &str) -> String {
     kind
 }
 
-impl fmt::Display for RowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.unit, self.line, self.reason)
-    }
-}
-
-impl std::error::Error for RowError {}
-
 /// Something unusual about a good row.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Warning {
+    #[error(transparent)]
     Feature(FeatureWarning),
     /// Two variants of an article in a feed disagree.
+    #[error("the variant of this article in line {line} has another {attribute}, {found}; {kept} is kept")]
     Variants {
         attribute: &'static str,
         /// The line of the variant that is not the first.
@@ -132,10 +129,20 @@ pub enum Warning {
         found: String,
     },
     /// A feed names a category of Google's by a number that has no name here, and no type.
+    #[error(
+        "the type is \"category {0}\": there is no \"product_type\", and google_product_category {0} has no name here"
+    )]
     Category(u64),
     /// The inventory of a product in Shopify's export is tracked, but not in the file.
+    #[error(
+        "the inventory is tracked, but the file has no \"Variant Inventory Qty\" of it: it counts as in stock"
+    )]
     NotCounted,
     /// The outfit repeats the one in an earlier row.
+    #[error(
+        "this outfit repeats {unit} {first}{}",
+        .other_split.then_some(OTHER_SPLIT).unwrap_or_default()
+    )]
     Repetition {
         unit: Unit,
         first: u32,
@@ -154,35 +161,6 @@ impl Warning {
             (Self::Feature(warning), Self::Feature(other)) => warning.is_like(other),
             (Self::Variants { attribute, .. }, Self::Variants { attribute: other, .. }) => attribute == other,
             _ => self == other,
-        }
-    }
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Feature(warning) => warning.fmt(f),
-            Self::Variants { attribute, line, kept, found } => write!(
-                f,
-                "the variant of this article in line {line} has another {attribute}, {found}; {kept} is kept"
-            ),
-            Self::Category(number) => write!(
-                f,
-                "the type is \"category {number}\": there is no \"product_type\", and google_product_category {number} has no \
-                 name here"
-            ),
-            Self::NotCounted => f.write_str(
-                "the inventory is tracked, but the file has no \"Variant Inventory Qty\" of it: it counts as in stock",
-            ),
-            Self::Repetition { unit, first, other_split } => {
-                write!(f, "this outfit repeats {unit} {first}")?;
-                if *other_split {
-                    f.write_str(
-                        ", which is in another split: models would be tested on an outfit they have learned",
-                    )?;
-                }
-                Ok(())
-            }
         }
     }
 }

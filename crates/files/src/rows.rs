@@ -74,57 +74,45 @@ pub enum Cell<'a> {
     Double(f64),
 }
 
-impl FlatRow for SuggestionRow<'_> {
-    const TABLE: &'static str = "suggestions";
+macro_rules! flat_row {
+    ($row:ident, $table:literal, $($kind:ident $column:ident),+) => {
+        impl FlatRow for $row<'_> {
+            const TABLE: &'static str = $table;
 
-    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
-        [
-            ("row", Cell::Long(self.row)),
-            ("customer", Cell::Text(self.customer)),
-            ("slot", Cell::Int(self.slot)),
-            ("rank", Cell::Int(self.rank)),
-            ("article", Cell::Text(self.article)),
-            ("variant", Cell::Text(self.variant)),
-            ("share", Cell::Double(self.share)),
-        ]
-        .into_iter()
-    }
+            fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
+                [$((stringify!($column), Cell::$kind(self.$column))),+].into_iter()
+            }
+        }
+    };
 }
 
-impl FlatRow for LookPiece<'_> {
-    const TABLE: &'static str = "looks";
-
-    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
-        [
-            ("article", Cell::Text(self.article)),
-            ("rank", Cell::Int(self.rank)),
-            ("look", Cell::Text(self.look)),
-            ("position", Cell::Int(self.position)),
-            ("piece", Cell::Text(self.piece)),
-            ("variant", Cell::Text(self.variant)),
-            ("replaces", Cell::Text(self.replaces)),
-            ("total", Cell::Double(self.total)),
-        ]
-        .into_iter()
-    }
-}
+flat_row!(
+    SuggestionRow, "suggestions",
+    Long row, Text customer, Int slot, Int rank, Text article, Text variant, Double share
+);
+flat_row!(
+    LookPiece, "looks",
+    Text article, Int rank, Text look, Int position, Text piece, Text variant, Text replaces, Double total
+);
 
 /// Writes rows of one type to a file, which appears when [`RowWriter::finish`] is called.
-#[derive(Debug)]
 pub struct RowWriter {
     sink: Sink,
     target: PathBuf,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for RowWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowWriter").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
 enum Sink {
     JsonLines(BufWriter<NamedTempFile>),
     Parquet(Box<Columns>),
 }
 
 impl RowWriter {
-    /// # Errors
-    /// If the folder is missing or cannot be written to, or the file name ends in neither `.parquet` nor `.jsonl`.
     pub fn create<Row: FlatRow>(path: &Path) -> Result<Self, FileError> {
         let write = |source| FileError::Write { path: path.to_owned(), source };
         let sink = match Format::from_path(path)? {
@@ -163,12 +151,6 @@ struct Columns {
     file: SerializedFileWriter<NamedTempFile>,
     filled: Vec<PlainColumn>,
     rows: usize,
-}
-
-impl fmt::Debug for Columns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Columns").field("rows", &self.rows).finish_non_exhaustive()
-    }
 }
 
 impl Columns {

@@ -173,9 +173,6 @@ impl Seen {
     }
 
     /// The articles that an outfit has, in place of their variants.
-    ///
-    /// # Errors
-    /// If the customer or an article is unknown.
     pub(super) fn find_articles(&self, outfit: &Outfit) -> Result<Vec<ArticleId>, String> {
         let article_of = |id: &ArticleId| {
             let digest = digest(id.as_str());

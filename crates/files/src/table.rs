@@ -19,16 +19,11 @@ pub trait Table: Sized + Clone {
     /// Whether the other columns of a flat file are features; otherwise they are attributes.
     const FEATURES: bool;
 
-    /// # Errors
-    /// Why the row cannot be used.
     fn from_fields(fields: Fields, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String>;
 
     fn to_fields(&self, schema: &Schema) -> Fields;
 
     /// Checks the row against the rows before it, and what a row may hold only once it is stored.
-    ///
-    /// # Errors
-    /// If the row refers to unknown rows, its id appeared before, or an article's price or stock cannot be read.
     fn check(&mut self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
         Ok(None)
     }

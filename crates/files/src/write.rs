@@ -1,6 +1,7 @@
 //! Writing a file of any format row by row.
 
 use std::{
+    fmt,
     fs::{self, File},
     io::{self, BufWriter},
     marker::PhantomData,
@@ -20,7 +21,6 @@ const PARTIAL: &str = ".partial";
 
 /// Writes the rows of a table to a file, which appears when [`Writer::finish`] is called. Until then they are in a
 /// hidden file beside it, which is deleted if the writer is dropped.
-#[derive(Debug)]
 pub struct Writer<T> {
     sink: Sink,
     target: PathBuf,
@@ -28,7 +28,12 @@ pub struct Writer<T> {
     table: PhantomData<fn(&T)>,
 }
 
-#[derive(Debug)]
+impl<T> fmt::Debug for Writer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
 enum Sink {
     JsonLines(BufWriter<NamedTempFile>),
     Csv(CsvWriter, BufWriter<NamedTempFile>),
@@ -36,8 +41,6 @@ enum Sink {
 }
 
 impl<T: Table> Writer<T> {
-    /// # Errors
-    /// If the folder is missing or cannot be written to, or a file with these columns could not be read again.
     pub fn create(path: &Path, format: Format, columns: &TableColumns<T>) -> Result<Self, FileError> {
         columns.check(format).map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
         let sink = || -> io::Result<Sink> {
@@ -59,8 +62,6 @@ impl<T: Table> Writer<T> {
         })
     }
 
-    /// # Errors
-    /// If the disk refuses, or the row does not fit the columns.
     pub fn write(&mut self, row: &T) -> Result<(), FileError> {
         let fields = row.to_fields(&self.schema);
         let written = match &mut self.sink {
@@ -74,10 +75,7 @@ impl<T: Table> Writer<T> {
         })
     }
 
-    /// Moves the file into place, replacing an existing one.
-    ///
-    /// # Errors
-    /// If the disk refuses; the existing file then remains.
+    /// Moves the file into place, replacing an existing one, which remains if the disk refuses.
     pub fn finish(self) -> Result<(), FileError> {
         let Self { sink, target, .. } = self;
         complete(&target, || match sink {

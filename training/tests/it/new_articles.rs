@@ -1,7 +1,7 @@
 //! Articles that no training outfit has, from their data to the figures that the service shows.
 
 use atelier_core::domain::Method;
-use atelier_engine::{evaluation::Figures, release::Release};
+use atelier_engine::evaluation::Stored;
 use atelier_training::data::Data;
 use serde_json::Value;
 
@@ -94,8 +94,7 @@ fn new_articles_have_figures_of_their_own() {
     assert_eq!(evaluation("part/match-1"), ours, "the figures with profiles stay");
 
     home.output_of(&format!("release --name spring --data part {runs} --storage int8"));
-    let release = Release::open(&home.at("models/spring")).unwrap();
-    let comparison = Figures::from_release(&release).unwrap().comparison;
+    let comparison = Stored::read(&home.at("models/spring")).unwrap().figures.unwrap().comparison;
     let published = |method: Method| {
         comparison.methods.iter().find(|result| result.method == method).unwrap().new_articles
     };

@@ -5,7 +5,7 @@ use std::fs;
 
 use atelier_core::domain::{Article, Method, OutfitSize};
 use atelier_engine::{
-    evaluation::{Figures, Ranks},
+    evaluation::Stored,
     release::Release,
     tables::{Composition, Tables},
 };
@@ -150,7 +150,8 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert_eq!(manifest.methods[1].metrics["slots"], 24);
     assert!(manifest.methods[2].metrics["steps"].as_f64().unwrap() >= 1.0);
     // The service reads the figures that training wrote.
-    let (figures, ranks) = (Figures::from_release(&release).unwrap(), Ranks::from_release(&release).unwrap());
+    let Stored { figures, ranks, .. } = Stored::read(&home.at("models/spring")).unwrap();
+    let (figures, ranks) = (figures.unwrap(), ranks.unwrap());
     assert!(figures.methods().eq(methods.iter().copied()) && ranks.methods().eq(methods));
     assert_eq!((figures.comparison.slots, ranks.len()), (24, 24));
     let recall = figures.evaluation_of(Method::Gsu).unwrap().summary.scores.recall_at_5.mean;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -52,8 +52,6 @@ pub(super) const STOCK: &str = "stock";
 pub(super) const ALL_SIZES: &str = "sizes";
 
 impl Article {
-    /// # Errors
-    /// If the type is empty or unprintable, or an attribute is named `id` or `type`.
     pub fn new(
         id: ArticleId,
         kind: impl Into<String>,
@@ -173,9 +171,6 @@ impl Article {
 
     /// Turns price, `in_stock` and `stock` into a number, a boolean and counts. Variants get their stored form, and the
     /// article's sizes and stock follow from theirs. Every way in calls it; what is stored may be older.
-    ///
-    /// # Errors
-    /// If one of them cannot be read (`Attribute`).
     pub fn normalise(&mut self) -> Result<(), ArticleError> {
         let price = |value: &Value| read_price(value).map(|price| Value::from(json_number(price)));
         self.replace(PRICE, price)?;
@@ -262,20 +257,12 @@ impl Article {
 /// One JSON object: the fields, then the attributes, without the embedding.
 impl Serialize for Article {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let own = [("id", self.id.as_str()), ("type", self.kind())];
-        serializer.collect_map(
-            own.into_iter()
-                .map(|(name, text)| (name, Field::Text(text)))
-                .chain(self.attributes.iter().map(|(name, value)| (name.as_str(), Field::Value(value)))),
-        )
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("id", self.id.as_str())?;
+        fields.serialize_entry("type", self.kind())?;
+        self.attributes.iter().try_for_each(|(name, value)| fields.serialize_entry(name, value))?;
+        fields.end()
     }
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Field<'a> {
-    Text(&'a str),
-    Value(&'a Value),
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fmt, iter,
+    iter,
 };
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{Article, Embedding, Projection, Use, embedding::write_numbers, fold, fold_for, is_used};
+use super::{Article, Embedding, Projection, Use, fold, fold_for, is_used};
 
 /// How the names of attributes begin whose values are those of another, each together with a type.
 const WITH_TYPE: &str = "type and ";
@@ -32,7 +32,7 @@ pub struct ArticleEncoder {
 }
 
 /// The ranges of a number: of all articles, and of those of a type.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ranges {
     pub all: Vec<f64>,
     pub of_type: BTreeMap<String, Vec<f64>>,
@@ -75,7 +75,8 @@ pub struct OtherLength {
 }
 
 /// A word of an article that the encoder has no value for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{attribute} {word:?}")]
 pub struct UnknownValue {
     /// `type`, or one that other articles' values are known of.
     pub attribute: String,
@@ -88,18 +89,6 @@ impl UnknownValue {
         self.attribute == TYPE
     }
 }
-
-/// As `colour "mauve"`.
-impl fmt::Display for UnknownValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.attribute, self.word)
-    }
-}
-
-/// Why a text is not an encoder.
-#[derive(Debug, thiserror::Error)]
-#[error("not an article encoder: {0}")]
-pub struct ArticleEncoderError(String);
 
 /// What an article says of itself in words and in numbers, by attribute; the first is its type. Words are folded.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -191,61 +180,39 @@ impl ArticleEncoder {
     }
 
     /// Reads what [`ArticleEncoder::to_json`] wrote.
-    ///
-    /// # Errors
-    /// If the text is something else.
-    pub fn parse(text: &str) -> Result<Self, ArticleEncoderError> {
-        let wrong = |what: &str| ArticleEncoderError(what.to_owned());
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("not an article encoder: {what}");
         let EncoderFile { values, ranges, embedding } =
             serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
         let has_twice = |words: &Vec<String>| words.iter().collect::<HashSet<_>>().len() != words.len();
         if values.values().any(has_twice) {
             return Err(wrong("`values` has a word of an attribute twice"));
         }
-        let ranges =
-            ranges.into_iter().map(|(name, RangesFile { all, of_type })| (name, Ranges { all, of_type }));
-        let ranges: BTreeMap<String, Ranges> = ranges.collect();
         let mut edges =
             ranges.values().flat_map(|ranges| iter::once(&ranges.all).chain(ranges.of_type.values()));
         if !edges.all(|edges| edges.is_sorted()) {
             return Err(wrong("`ranges` has lists of ascending numbers"));
         }
-        let embedding = match embedding {
+        let projections = match embedding {
             None => BTreeMap::new(),
-            Some(EmbeddingFile::One(file)) => [(String::new(), file)].into(),
-            Some(EmbeddingFile::Named(files)) => files,
+            Some(EmbeddingFile::One(projection)) => [(String::new(), projection)].into(),
+            Some(EmbeddingFile::Named(projections)) => projections,
         };
-        let projection = |(name, file): (String, ProjectionFile)| {
-            let projection = file.into_projection().ok_or_else(|| {
-                wrong("`embedding` has `mean`, a list of numbers, and `components`, lists as long")
-            });
-            projection.map(|projection| (name, projection))
-        };
-        let projections = embedding.into_iter().map(projection).collect::<Result<_, _>>()?;
+        if !projections.values().all(Projection::is_sound) {
+            return Err(wrong("`embedding` has `mean`, a list of numbers, and `components`, lists as long"));
+        }
         Ok(Self::new(values, ranges).with_projections(projections))
     }
 
     /// As the release's file has it.
     pub fn to_json(&self) -> String {
-        let ranges = |(name, Ranges { all, of_type }): (&String, &Ranges)| {
-            (name.clone(), json!({"all": all, "of_type": of_type}))
+        let named = self.projections.clone();
+        let embedding = match named.get("") {
+            Some(only) if named.len() == 1 => Some(EmbeddingFile::One(only.clone())),
+            _ => (!named.is_empty()).then_some(EmbeddingFile::Named(named)),
         };
-        let ranges: Map<String, Value> = self.ranges.iter().map(ranges).collect();
-        let mut file = json!({"values": self.values, "ranges": ranges});
-        let numbers = |numbers: &Vec<f32>| write_numbers(numbers).map(Value::Number).collect::<Value>();
-        let projection = |Projection { mean, components }: &Projection| {
-            let components: Value = components.iter().map(numbers).collect();
-            json!({"mean": numbers(mean), "components": components})
-        };
-        match self.projections.get("") {
-            Some(only) if self.projections.len() == 1 => file["embedding"] = projection(only),
-            _ if self.projections.is_empty() => {}
-            _ => {
-                let named = self.projections.iter().map(|(name, own)| (name.clone(), projection(own)));
-                file["embedding"] = named.collect();
-            }
-        }
-        file.to_string()
+        let file = EncoderFile { values: self.values.clone(), ranges: self.ranges.clone(), embedding };
+        serde_json::to_string(&file).expect("texts and numbers are JSON; this is a bug")
     }
 
     /// How many numbers models take of an embedding.
@@ -324,41 +291,19 @@ impl ArticleEncoder {
 }
 
 /// An encoder as the release's file has it.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct EncoderFile {
     values: BTreeMap<String, Vec<String>>,
-    ranges: BTreeMap<String, RangesFile>,
+    ranges: BTreeMap<String, Ranges>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     embedding: Option<EmbeddingFile>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum EmbeddingFile {
-    One(ProjectionFile),
-    Named(BTreeMap<String, ProjectionFile>),
-}
-
-#[derive(Deserialize)]
-struct RangesFile {
-    all: Vec<f64>,
-    of_type: BTreeMap<String, Vec<f64>>,
-}
-
-#[derive(Deserialize)]
-struct ProjectionFile {
-    mean: Vec<f32>,
-    components: Vec<Vec<f32>>,
-}
-
-impl ProjectionFile {
-    fn into_projection(self) -> Option<Projection> {
-        let Self { mean, components } = self;
-        let is_finite = |numbers: &Vec<f32>| numbers.iter().all(|number| number.is_finite());
-        let fits = is_finite(&mean)
-            && !components.is_empty()
-            && components.iter().all(|component| component.len() == mean.len() && is_finite(component));
-        fits.then_some(Projection { mean, components })
-    }
+    One(Projection),
+    Named(BTreeMap<String, Projection>),
 }
 
 impl Index {
@@ -402,6 +347,8 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::domain::ArticleId;
 
@@ -503,7 +450,7 @@ mod tests {
             (r#"{"values": {"a": ["x", "x"]}, "ranges": {}}"#, "twice"),
             (r#"{"values": {}, "ranges": {"a": {"all": [2, 1], "of_type": {}}}}"#, "ascending"),
         ] {
-            let reason = ArticleEncoder::parse(text).unwrap_err().to_string();
+            let reason = ArticleEncoder::parse(text).unwrap_err();
             assert!(reason.contains(said), "{text}: {reason}");
         }
     }

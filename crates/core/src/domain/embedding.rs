@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Number, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::json_number;
 
@@ -43,7 +44,11 @@ impl Embedding {
 
     /// As files and the database have it: each number with the fewest digits that read back as it.
     pub fn to_json(&self) -> Value {
-        let list = |list: &[f32]| write_numbers(list).map(Value::Number).collect::<Value>();
+        let number = |number: &f32| {
+            let digits = number.to_string().parse().expect("a number's digits are a number; this is a bug");
+            Value::from(json_number(digits))
+        };
+        let list = |list: &[f32]| list.iter().map(number).collect::<Value>();
         match self.list("") {
             Some(own) => list(own),
             None => self.lists().map(|(name, own)| (name.to_owned(), list(own))).collect(),
@@ -90,19 +95,12 @@ fn read_list(value: &Value) -> Option<Box<[f32]>> {
     numbers.iter().map(number).collect()
 }
 
-pub(super) fn write_numbers(numbers: &[f32]) -> impl Iterator<Item = Number> {
-    numbers.iter().map(|number| {
-        let digits: f64 = number.to_string().parse().expect("a number's digits are a number; this is a bug");
-        json_number(digits).expect("an embedding is finite; this is a bug")
-    })
-}
-
 /// The greatest amount of a number that models take. Over the articles of training these have a variance of 1; those of an
 /// embedding of another scale would outweigh everything else.
 pub const MOST_PROJECTED: f32 = 6.0;
 
 /// Turns a list of an embedding into a few numbers, which vary alike over the articles that a model was trained with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Projection {
     /// Of each number of the list.
     pub mean: Vec<f32>,
@@ -111,6 +109,12 @@ pub struct Projection {
 }
 
 impl Projection {
+    pub(super) fn is_sound(&self) -> bool {
+        let is_finite = |numbers: &Vec<f32>| numbers.iter().all(|number| number.is_finite());
+        let fits = |component: &Vec<f32>| component.len() == self.mean.len() && is_finite(component);
+        is_finite(&self.mean) && !self.components.is_empty() && self.components.iter().all(fits)
+    }
+
     /// None if the list has another length.
     pub fn project(&self, embedding: &[f32]) -> Option<Vec<f32>> {
         if embedding.len() != self.mean.len() {

@@ -17,9 +17,6 @@ pub struct WrongFeature {
 }
 
 /// Reads the fields of a JSON object as features. Null means that a feature is not given.
-///
-/// # Errors
-/// Every feature whose value has the wrong type, or whose name or text no database would store.
 pub fn read_features(
     fields: Map<String, Value>,
     schema: &Schema,
@@ -38,11 +35,7 @@ pub fn read_features(
         Ok(encoding) if wrong.is_empty() => Ok((features, encoding.warnings)),
         Ok(_) => Err(wrong),
         Err(errors) => {
-            let reason = |error: super::FeatureError| {
-                let reason = error.to_string();
-                WrongFeature { name: error.feature, reason }
-            };
-            wrong.extend(errors.into_iter().map(reason));
+            wrong.extend(errors);
             Err(wrong)
         }
     }

@@ -56,8 +56,8 @@ fn check(text: &str) -> Result<(), IdError> {
     Ok(())
 }
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
         ///
         /// Cheap to clone: many outfits share an id.
@@ -66,9 +66,6 @@ macro_rules! id {
 
         impl $name {
             /// Takes the text in NFC and without invisible characters.
-            ///
-            /// # Errors
-            /// If the text is empty, too long, `.` or `..`, begins or ends with a space, or contains a control character or `|`.
             pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
                 let text = normalise(text.as_ref());
                 check(&text)?;
@@ -105,30 +102,20 @@ macro_rules! id {
                 &self.0
             }
         }
-    };
+    )*};
 }
 
-id! {
+ids! {
     /// The id of an article in the shop's catalogue.
     ArticleId
-}
-id! {
     /// The id of a customer in the shop's records.
     CustomerId
-}
-id! {
     /// The name of one of the shop's rules.
     RuleName
-}
-id! {
     /// The name of one of the shop's looks.
     LookName
-}
-id! {
     /// The name of one of the shop's experiments.
     ExperimentName
-}
-id! {
     /// The caller's name for a feed.
     FeedName
 }

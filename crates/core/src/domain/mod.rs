@@ -30,9 +30,7 @@ mod vocabulary;
 mod words;
 
 pub use article::{Article, ArticleError};
-pub use article_encoder::{
-    ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, OtherLength, Ranges, UnknownValue,
-};
+pub use article_encoder::{ArticleEncoder, EncodedArticle, Facts, OtherLength, Ranges, UnknownValue};
 pub use customer::Customer;
 pub use embedding::{Embedding, MOST_PROJECTED, Projection};
 pub use feature_json::{WrongFeature, feature_from_json, feature_to_json, read_features};
@@ -43,13 +41,12 @@ pub use mask::{Mask, SparseMask};
 pub use method::{InvalidMethod, Method, list_methods};
 pub use no_go::{no_go_key, no_go_keys};
 pub use number::json_number;
-pub use outfit::{MAX_SLOTS, OpenOutfit, Outfit, OutfitError, OutfitSize, Slot, Slots, Split, TooManySlots};
+pub use outfit::{MAX_SLOTS, OpenOutfit, Outfit, OutfitError, OutfitSize, Slot, Slots, Split};
 pub use patch::{ArticlePatch, CustomerPatch, PatchError};
 pub use price::{is_ambiguous_price, parse_decimal, parse_price};
 pub use role::Role;
 pub use schema::{
-    Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, HAD, Kind, PHOTO, Requirement, Schema,
-    SchemaError,
+    Encoding, FEATURE_WIDTH, Feature, FeatureWarning, HAD, Kind, PHOTO, Requirement, Schema, SchemaError,
 };
 pub use stock::{Counted, fold_size};
 pub use synonyms::{Synonyms, hyphenated, tokens};

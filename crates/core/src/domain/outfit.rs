@@ -36,8 +36,6 @@ impl OutfitSize {
     /// Outfits of the paper, of synthetic worlds, and of a release whose schema does not say.
     pub const PAPER: Self = Self { least: 4, most: 8 };
 
-    /// # Errors
-    /// If a whole outfit has fewer or more articles.
     pub fn check(self, found: usize) -> Result<(), OutfitError> {
         if (self.least..=self.most).contains(&found) {
             Ok(())
@@ -46,10 +44,8 @@ impl OutfitSize {
         }
     }
 
-    /// # Errors
-    /// If there are more slots.
-    pub fn check_slots(self, found: usize) -> Result<(), TooManySlots> {
-        if found > self.most { Err(TooManySlots { most: self.most, found }) } else { Ok(()) }
+    pub fn check_slots(self, found: usize) -> Result<(), OutfitError> {
+        if found > self.most { Err(OutfitError::TooManySlots { most: self.most, found }) } else { Ok(()) }
     }
 
     /// Whether it is still a draft: it has no customer, blanks, or too few articles for a whole outfit.
@@ -68,14 +64,6 @@ pub enum Split {
 
 named!(Split, "a split is train or validation", Train = "train", Validation = "validation");
 
-/// An outfit has more slots than its schema's outfits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an outfit has at most {most} slots, found {found}")]
-pub struct TooManySlots {
-    pub most: usize,
-    pub found: usize,
-}
-
 /// Why an outfit is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutfitError {
@@ -83,8 +71,8 @@ pub enum OutfitError {
     Size { expected: OutfitSize, found: usize },
     #[error("an outfit has at least one slot, found none")]
     NoSlots,
-    #[error(transparent)]
-    TooManySlots(#[from] TooManySlots),
+    #[error("an outfit has at most {most} slots, found {found}")]
+    TooManySlots { most: usize, found: usize },
     #[error("article {0:?} appears twice in the outfit")]
     Duplicate(ArticleId),
 }
@@ -101,8 +89,6 @@ pub struct Outfit {
 }
 
 impl Outfit {
-    /// # Errors
-    /// If an article appears twice.
     pub fn new(
         customer: CustomerId,
         articles: Vec<ArticleId>,
@@ -118,9 +104,6 @@ impl Outfit {
     }
 
     /// The same outfit, with the articles instead of the variants that were named.
-    ///
-    /// # Errors
-    /// If two variants are of one article.
     pub fn set_articles(&mut self, articles: Vec<ArticleId>) -> Result<(), OutfitError> {
         refuse_duplicates(articles.iter())?;
         self.articles = articles;
@@ -156,8 +139,6 @@ impl Slot {
 }
 
 impl Slots {
-    /// # Errors
-    /// If there is no slot, more than twelve, or an article twice.
     pub fn new(slots: Vec<Slot>) -> Result<Self, OutfitError> {
         if slots.is_empty() {
             return Err(OutfitError::NoSlots);
@@ -172,9 +153,6 @@ impl Slots {
     }
 
     /// The same slots, with the articles instead of the variants that were named.
-    ///
-    /// # Errors
-    /// If two variants are of one article.
     pub fn with_articles(&self, article_of: impl Fn(&ArticleId) -> ArticleId) -> Result<Self, OutfitError> {
         let slots = self.0.iter().map(|slot| slot.article().map(&article_of).into()).collect::<Vec<Slot>>();
         refuse_duplicates(slots.iter().filter_map(Slot::article))?;

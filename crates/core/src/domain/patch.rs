@@ -41,9 +41,6 @@ pub enum PatchError {
 
 impl ArticlePatch {
     /// The changed article; a new one if there is none yet. If the stored one has another id, the patch is of its variant.
-    ///
-    /// # Errors
-    /// If there is no article and the patch has no type, or the article would be invalid.
     pub fn apply(&self, stored: Option<Article>) -> Result<Article, PatchError> {
         if let Some(article) = stored.as_ref().filter(|article| article.id != self.id) {
             return Ok(self.apply_to_variant(article)?);

@@ -8,9 +8,6 @@ const EXPECTED: &str = "a price is a number of 0 or more with at most 12 digits 
      currency";
 
 /// Reads a price from JSON: a number, or a text that [`parse_price`] reads.
-///
-/// # Errors
-/// What was found and what was expected.
 pub(super) fn read_price(value: &Value) -> Result<f64, String> {
     let price = match value {
         Value::Number(number) => number.as_f64().filter(|price| (0.0..TOO_MUCH).contains(price)),
@@ -21,10 +18,7 @@ pub(super) fn read_price(value: &Value) -> Result<f64, String> {
 }
 
 /// Reads a price from a text: digits, with `.` or `,` before the decimals, and a dot, comma, space or apostrophe
-/// between groups of three digits.
-///
-/// # Errors
-/// If the text is something else, or if a single `.` or `,` may be either: `1.299` and `1,299`.
+/// between groups of three digits. A single `.` or `,` that may be either is refused: `1.299` and `1,299`.
 pub fn parse_price(text: &str) -> Result<f64, String> {
     if is_ambiguous_price(text) {
         let (text, digits) = (text.trim(), text.trim().replace(['.', ','], ""));

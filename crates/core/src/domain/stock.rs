@@ -16,9 +16,6 @@ const IN_STOCK: [&str; 5] = ["true", "yes", "ja", "oui", "1"];
 const OUT_OF_STOCK: [&str; 5] = ["false", "no", "nein", "non", "0"];
 
 /// Reads a boolean, 0 or 1, or a word of the two lists in any case.
-///
-/// # Errors
-/// What was found and what was expected.
 pub(super) fn read_stock(value: &Value) -> Result<bool, String> {
     let word = match value {
         Value::Bool(in_stock) => return Ok(*in_stock),
@@ -58,9 +55,6 @@ impl Counted {
 }
 
 /// Reads the attribute `stock`: a count, counts by size, or a list of counts by size and store.
-///
-/// # Errors
-/// What was found and what was expected.
 pub(super) fn read_counts(value: &Value) -> Result<Vec<Counted>, String> {
     match &*in_json(value)? {
         count @ Value::Number(_) => Ok(vec![Counted::new(Vec::new(), None, read_count(count, "the stock")?)]),

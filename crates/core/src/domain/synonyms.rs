@@ -18,9 +18,6 @@ struct Group {
 impl Synonyms {
     /// Reads a group from each line: `sweater, jumper, pullover`, or `shoe: boot, sneaker` where only the first word
     /// finds the others. Blank lines, and those that begin with `#`, are skipped.
-    ///
-    /// # Errors
-    /// Which line is no group, or repeats a word of another.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut groups, mut lines) = (Vec::<Group>::new(), HashMap::new());
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {

@@ -127,9 +127,6 @@ pub(super) fn say_stock(variants: &[Variant]) -> bool {
 }
 
 /// Turns variants into their stored form: ids and other words are texts, prices and counts numbers.
-///
-/// # Errors
-/// What was found and what was expected.
 pub(super) fn normalise(value: &Value) -> Result<Value, String> {
     let list = match value {
         Value::String(text) => serde_json::from_str(text).ok(),

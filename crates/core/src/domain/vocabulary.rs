@@ -21,8 +21,6 @@ pub enum VocabularyError {
 }
 
 impl Vocabulary {
-    /// # Errors
-    /// If the list is empty or contains an article twice.
     pub fn new(articles: Vec<ArticleId>) -> Result<Self, VocabularyError> {
         if articles.is_empty() {
             return Err(VocabularyError::Empty);

@@ -83,7 +83,7 @@ pub enum Fetched {
     Written { validators: Validators, sha256: String },
 }
 
-/// The text is not the address of a file.
+/// The text is not the address of a file, or its server is not asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     #[error("expected an address such as https://shop.example/feed.xml")]
@@ -93,13 +93,6 @@ pub enum AddressError {
          in atelier.toml allows"
     )]
     NotHttps,
-    #[error("{0}")]
-    Refused(Refused),
-}
-
-/// Why a server is not asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
     #[error(
         "the address leads to a private network or to this machine; if that is meant, set feeds.private_addresses = true \
          in atelier.toml"
@@ -283,8 +276,8 @@ fn redirected(url: &Url, answer: &Response<Body>) -> Option<Url> {
 fn refine(origin: Origin, bounds: Bounds, error: Error) -> FetchError {
     match error {
         Error::Timeout(Timeout::PerRead | Timeout::RecvResponse) => stalled(origin, bounds),
-        Error::Other(error) => match error.downcast::<Refused>() {
-            Ok(refused) => FetchError::Address { origin, reason: AddressError::Refused(*refused) },
+        Error::Other(error) => match error.downcast::<AddressError>() {
+            Ok(reason) => FetchError::Address { origin, reason: *reason },
             Err(error) => explain(origin, Error::Other(error)).into(),
         },
         error => explain(origin, error).into(),
@@ -366,7 +359,7 @@ fn check(url: &Url, reach: Reach) -> Result<(), AddressError> {
         Some(Host::Ipv6(address)) => address.into(),
         _ => return Ok(()),
     };
-    may_connect(address, url.scheme() == "https", reach).map_err(AddressError::Refused)
+    may_connect(address, url.scheme() == "https", reach)
 }
 
 /// Looks names up, and leaves only addresses that may be asked.
@@ -395,11 +388,11 @@ impl Resolver for Checked {
     }
 }
 
-fn may_connect(address: IpAddr, is_https: bool, reach: Reach) -> Result<(), Refused> {
+fn may_connect(address: IpAddr, is_https: bool, reach: Reach) -> Result<(), AddressError> {
     match (network(address), reach) {
-        (None, _) => Err(Refused::Never),
-        (Some(Reach::Private), Reach::Public) => Err(Refused::Private),
-        (Some(Reach::Public), _) if !is_https => Err(Refused::Plain),
+        (None, _) => Err(AddressError::Never),
+        (Some(Reach::Private), Reach::Public) => Err(AddressError::Private),
+        (Some(Reach::Public), _) if !is_https => Err(AddressError::Plain),
         _ => Ok(()),
     }
 }
@@ -526,9 +519,9 @@ mod tests {
         let no_url = "|shop.example/feed|ftp://shop.example/|file:///etc/passwd|https://|https://[fe80::1%25eth0]/|\
                       https://a b/|data:text/plain,a";
         for (urls, reach, error) in [
-            (private.split(' '), Reach::Public, AddressError::Refused(Refused::Private)),
-            (never.split(' '), Reach::Public, AddressError::Refused(Refused::Never)),
-            (never.split(' '), Reach::Private, AddressError::Refused(Refused::Never)),
+            (private.split(' '), Reach::Public, AddressError::Private),
+            (never.split(' '), Reach::Public, AddressError::Never),
+            (never.split(' '), Reach::Private, AddressError::Never),
             (no_url.split('|'), Reach::Private, AddressError::NoUrl),
         ] {
             for url in urls {
@@ -537,7 +530,7 @@ mod tests {
         }
         assert_eq!(Address::parse("http://shop.example/", Reach::Public), Err(AddressError::NotHttps));
         let plain = Address::parse("http://93.184.215.14/", Reach::Private);
-        assert_eq!(plain, Err(AddressError::Refused(Refused::Plain)));
+        assert_eq!(plain, Err(AddressError::Plain));
     }
 
     /// A name says nothing of where it leads.

@@ -28,41 +28,29 @@ enum SignPlace {
     After,
 }
 
-const fn locale(
-    name: &'static str,
-    decimal: &'static str,
-    group: &'static str,
-    currency: SignPlace,
-    date: &'static str,
-) -> Locale {
-    Locale { name, decimal, group, currency, date }
-}
-
 const SPACE: &str = "\u{a0}";
 
 const LOCALES: [Locale; 16] = [
-    locale("en", ".", ",", SignPlace::Before, "%-d %b %Y"),
-    locale("en-US", ".", ",", SignPlace::Before, "%b %-d, %Y"),
-    locale("de", ",", ".", SignPlace::After, "%d.%m.%Y"),
-    locale("de-CH", ".", "’", SignPlace::BeforeSpace, "%d.%m.%Y"),
-    locale("fr", ",", SPACE, SignPlace::After, "%d/%m/%Y"),
-    locale("it", ",", ".", SignPlace::After, "%d/%m/%Y"),
-    locale("es", ",", ".", SignPlace::After, "%d/%m/%Y"),
-    locale("pt", ",", ".", SignPlace::After, "%d/%m/%Y"),
-    locale("nl", ",", ".", SignPlace::BeforeSpace, "%d-%m-%Y"),
-    locale("sv", ",", SPACE, SignPlace::After, "%Y-%m-%d"),
-    locale("da", ",", ".", SignPlace::After, "%d.%m.%Y"),
-    locale("nb", ",", SPACE, SignPlace::After, "%d.%m.%Y"),
-    locale("fi", ",", SPACE, SignPlace::After, "%d.%m.%Y"),
-    locale("pl", ",", SPACE, SignPlace::After, "%d.%m.%Y"),
-    locale("cs", ",", SPACE, SignPlace::After, "%d.%m.%Y"),
-    locale("ja", ".", ",", SignPlace::Before, "%Y/%m/%d"),
+    Locale { name: "en", decimal: ".", group: ",", currency: SignPlace::Before, date: "%-d %b %Y" },
+    Locale { name: "en-US", decimal: ".", group: ",", currency: SignPlace::Before, date: "%b %-d, %Y" },
+    Locale { name: "de", decimal: ",", group: ".", currency: SignPlace::After, date: "%d.%m.%Y" },
+    Locale { name: "de-CH", decimal: ".", group: "’", currency: SignPlace::BeforeSpace, date: "%d.%m.%Y" },
+    Locale { name: "fr", decimal: ",", group: SPACE, currency: SignPlace::After, date: "%d/%m/%Y" },
+    Locale { name: "it", decimal: ",", group: ".", currency: SignPlace::After, date: "%d/%m/%Y" },
+    Locale { name: "es", decimal: ",", group: ".", currency: SignPlace::After, date: "%d/%m/%Y" },
+    Locale { name: "pt", decimal: ",", group: ".", currency: SignPlace::After, date: "%d/%m/%Y" },
+    Locale { name: "nl", decimal: ",", group: ".", currency: SignPlace::BeforeSpace, date: "%d-%m-%Y" },
+    Locale { name: "sv", decimal: ",", group: SPACE, currency: SignPlace::After, date: "%Y-%m-%d" },
+    Locale { name: "da", decimal: ",", group: ".", currency: SignPlace::After, date: "%d.%m.%Y" },
+    Locale { name: "nb", decimal: ",", group: SPACE, currency: SignPlace::After, date: "%d.%m.%Y" },
+    Locale { name: "fi", decimal: ",", group: SPACE, currency: SignPlace::After, date: "%d.%m.%Y" },
+    Locale { name: "pl", decimal: ",", group: SPACE, currency: SignPlace::After, date: "%d.%m.%Y" },
+    Locale { name: "cs", decimal: ",", group: SPACE, currency: SignPlace::After, date: "%d.%m.%Y" },
+    Locale { name: "ja", decimal: ".", group: ",", currency: SignPlace::Before, date: "%Y/%m/%d" },
 ];
 
 impl Notation {
-    /// # Errors
-    /// If the currency is not an ISO 4217 code, or the locale is unknown. A locale with another region is read as its
-    /// language: `de-AT` as `de`.
+    /// A locale with another region is read as its language: `de-AT` as `de`.
     pub fn new(currency: &str, locale: &str) -> Result<Self, String> {
         if !is_currency(currency) {
             return Err(format!("a currency has three capital letters, such as EUR, found {currency:?}"));

@@ -8,8 +8,6 @@ use chrono_tz::Tz;
 pub struct Zone(Tz);
 
 impl Zone {
-    /// # Errors
-    /// If there is no time zone of this name.
     pub fn new(name: &str) -> Result<Self, String> {
         let zone = name.parse().map(Self);
         zone.map_err(|_| format!("expected a time zone such as Europe/Zurich or UTC, found {name:?}"))

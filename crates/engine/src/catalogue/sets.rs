@@ -358,18 +358,14 @@ impl Sets {
         let mut ruled_out = RuledOut { articles: Mask::none(self.present.length()), unmatched: Vec::new() };
         for NoGo { attribute, whole, parts } in &no_gos.0 {
             let whole = self.no_gos.get(attribute, whole);
-            if let Some(articles) = self.no_gos.get(attribute, EVERYTHING) {
-                ruled_out.articles.unite_sparse(articles);
-            }
+            let articles = self.no_gos.get(attribute, EVERYTHING).into_iter().chain(whole);
+            articles.for_each(|articles| ruled_out.articles.unite_sparse(articles));
             for (part, forms) in parts {
                 let mut found = forms.iter().filter_map(|form| self.no_gos.get(attribute, form)).peekable();
                 if found.peek().is_none() && whole.is_none() {
                     ruled_out.unmatched.push((attribute.clone(), part.clone()));
                 }
                 found.for_each(|articles| ruled_out.articles.unite_sparse(articles));
-            }
-            if let Some(articles) = whole {
-                ruled_out.articles.unite_sparse(articles);
             }
         }
         ruled_out

@@ -84,10 +84,7 @@ impl Ranks {
     /// The cases in order of difference, those that most favour the leading method first. Empty if one of the
     /// methods was not evaluated.
     pub fn cases_by_difference(&self, versus: Versus, selection: Selection<'_>) -> Vec<CaseDifference> {
-        let mut cases: Vec<CaseDifference> = self.differences(versus, selection).collect();
-        let key = |case: &CaseDifference| versus.lead.sort_key(f64::from(case.difference));
-        cases.sort_by(|one, other| key(one).total_cmp(&key(other)).then(one.row.cmp(&other.row)));
-        cases
+        sort(self.differences(versus, selection), versus.lead)
     }
 
     /// The cases in order of the distance between the best and the worst of these methods, the furthest apart first.
@@ -108,9 +105,7 @@ impl Ranks {
             high - low
         };
         let rows = (0..self.len()).filter(|&row| self.matches(row, selection));
-        let mut cases: Vec<_> = rows.map(|row| CaseDifference { row, difference: distance(row) }).collect();
-        cases.sort_by(|one, other| other.difference.total_cmp(&one.difference).then(one.row.cmp(&other.row)));
-        cases
+        sort(rows.map(|row| CaseDifference { row, difference: distance(row) }), Lead::First)
     }
 
     /// The customers in order of their mean difference.
@@ -167,6 +162,14 @@ impl Ranks {
             && selection.kind.is_none_or(|kind| kind == case.kind)
             && selection.customer.is_none_or(|customer| customer == case.customer)
     }
+}
+
+/// Those that favour the leading method most first.
+pub(super) fn sort(cases: impl Iterator<Item = CaseDifference>, lead: Lead) -> Vec<CaseDifference> {
+    let mut cases: Vec<_> = cases.collect();
+    let key = |case: &CaseDifference| lead.sort_key(f64::from(case.difference));
+    cases.sort_by(|one, other| key(one).total_cmp(&key(other)).then(one.row.cmp(&other.row)));
+    cases
 }
 
 impl Lead {

@@ -23,8 +23,6 @@ pub(super) struct ParquetColumns {
 }
 
 impl ParquetColumns {
-    /// # Errors
-    /// Here and below, a description of the defect in the file.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let file = File::open(path).map_err(|error| error.to_string())?;
         let file = catch_panic(|| SerializedFileReader::new(file)).map_err(|error| error.to_string())?;

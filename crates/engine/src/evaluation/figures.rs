@@ -233,8 +233,6 @@ pub struct Segment {
 }
 
 impl Figures {
-    /// # Errors
-    /// A description of the defect, if the file is not valid.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|error| error.to_string())?;
         let mut file: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
@@ -269,9 +267,6 @@ impl Figures {
 
 /// Replaces each method's segments by rows of numbers, and names the segments once, because a release should be small. A row
 /// has the mean and the standard error of each metric, in the order of [`Metric::ALL`]; other figures are left out.
-///
-/// # Panics
-/// If the methods differ in their segments.
 pub fn pack_segments(file: &mut Value) {
     let mut names: Option<Vec<Value>> = None;
     for evaluation in file["evaluations"].as_array_mut().into_iter().flatten() {

@@ -66,37 +66,28 @@ impl Evaluation {
     }
 
     pub async fn figures(&self) -> Result<Arc<Figures>, EvaluationError> {
-        self.load(&self.figures, Figures::from_release).await
+        self.load(&self.figures, FIGURES, Figures::read).await
     }
 
     pub async fn ranks(&self) -> Result<Arc<Ranks>, EvaluationError> {
-        self.load(&self.ranks, Ranks::from_release).await
+        self.load(&self.ranks, RANKS, Ranks::read).await
     }
 
     /// Reads a file once. After an error the next call tries again: the release's folder may still be copying.
     async fn load<T: Send + Sync + 'static>(
         &self,
         cell: &OnceCell<Arc<T>>,
-        read: fn(&Release) -> Result<T, EvaluationError>,
+        file: &'static str,
+        read: fn(&Path) -> Result<T, String>,
     ) -> Result<Arc<T>, EvaluationError> {
         let open = async || {
             let release = Arc::clone(&self.release);
-            let load = task::spawn_blocking(move || read(&release).map(Arc::new));
+            let load = task::spawn_blocking(move || {
+                read_file(release.manifest(), release.optional_file(file), file, read).map(Arc::new)
+            });
             load.await.expect("reading does not panic; this is a bug")
         };
         cell.get_or_try_init(open).await.cloned()
-    }
-}
-
-impl Figures {
-    pub fn from_release(release: &Release) -> Result<Self, EvaluationError> {
-        read_file(release.manifest(), release.optional_file(FIGURES), FIGURES, Self::read)
-    }
-}
-
-impl Ranks {
-    pub fn from_release(release: &Release) -> Result<Self, EvaluationError> {
-        read_file(release.manifest(), release.optional_file(RANKS), RANKS, Self::read)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use atelier_core::domain::Method;
 
-use super::{CaseDifference, Metric, Ranks, ranks::Answers};
+use super::{CaseDifference, Lead, Metric, Ranks, cases::sort, ranks::Answers};
 
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
@@ -121,10 +121,8 @@ impl<'a> Pair<'a> {
 
     /// All cases, those that favour the first method most first.
     pub fn cases(&self) -> Vec<CaseDifference> {
-        let mut cases: Vec<_> =
-            (0..self.cases.len()).map(|row| CaseDifference { row, difference: self.gain(row) }).collect();
-        cases.sort_by(|one, other| other.difference.total_cmp(&one.difference).then(one.row.cmp(&other.row)));
-        cases
+        let rows = 0..self.cases.len();
+        sort(rows.map(|row| CaseDifference { row, difference: self.gain(row) }), Lead::First)
     }
 
     fn gain(&self, row: usize) -> f32 {

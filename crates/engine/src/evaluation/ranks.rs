@@ -17,6 +17,7 @@ use super::columns::ParquetColumns;
 pub const MAX_RANK: usize = 250;
 
 /// All answers. A case is one masked slot of one validation outfit; its row identifies it.
+#[derive(Default)]
 pub struct Ranks {
     customers: Vec<CustomerId>,
     articles: Vec<ArticleId>,
@@ -156,17 +157,12 @@ impl fmt::Debug for Ranks {
 }
 
 impl Ranks {
-    /// # Errors
-    /// A description of the defect, if the file is not valid.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let columns = ParquetColumns::open(path)?;
         let table = Table::read(&columns)?;
         let methods = methods(&columns)?;
-        let rows = table.outfit.len();
-        let lengths =
-            methods.iter().flat_map(|answers| [answers.ranks.len(), answers.log_probabilities.len()]);
-        if rows == 0 || table.lengths().into_iter().chain(lengths).any(|length| length != rows) {
-            return Err(format!("the columns differ in length or have no rows; outfit has {rows}"));
+        if table.outfit.is_empty() {
+            return Err("there are no rows".into());
         }
         table.into_ranks(methods)
     }
@@ -198,35 +194,22 @@ impl Table {
         })
     }
 
-    fn lengths(&self) -> [usize; 6] {
-        let Self { outfit: _, slot, seen, customers, types, outfits, truths } = self;
-        let named = [customers.rows.len(), types.rows.len(), outfits.rows.len(), truths.rows.len()];
-        [slot.len(), seen.len(), named[0], named[1], named[2], named[3]]
-    }
-
     fn into_ranks(mut self, methods: Vec<Answers>) -> Result<Ranks, String> {
         let kinds = self.sort_types()?;
-        let mut ranks = Ranks {
-            customers: Vec::new(),
-            articles: Vec::new(),
-            types: Vec::new(),
-            outfits: Vec::new(),
-            outfit_articles: Vec::new(),
-            cases: Vec::with_capacity(self.outfit.len()),
-            methods,
-        };
+        let cases = Vec::with_capacity(self.outfit.len());
+        let mut ranks = Ranks { cases, methods, ..Ranks::default() };
         for (row, &kind) in kinds.iter().enumerate() {
             self.add_case(&mut ranks, row, kind).map_err(|reason| format!("row {}: {reason}", row + 1))?;
         }
-        ranks.customers = self.customers.names.values;
-        ranks.articles = self.truths.names.values;
-        ranks.types = self.types.names.values;
+        ranks.customers = self.customers.values;
+        ranks.articles = self.truths.values;
+        ranks.types = self.types.values;
         Ok(ranks)
     }
 
     /// Sorts the types, so pages need not, and returns each row's type.
     fn sort_types(&mut self) -> Result<Vec<u16>, String> {
-        let types = &mut self.types.names.values;
+        let types = &mut self.types.values;
         if types.len() > usize::from(u16::MAX) {
             return Err(format!("there are {} article types, expected fewer than {}", types.len(), u16::MAX));
         }
@@ -250,7 +233,7 @@ impl Table {
         let (slot, truth) = (self.slot[row], self.truths.rows[row]);
         let found = ranks.outfit_articles[articles.start as usize..].get(slot as usize);
         if found != Some(&truth) {
-            let article = &self.truths.names.values[truth as usize];
+            let article = &self.truths.values[truth as usize];
             return Err(format!("article {article} is not in slot {slot} of its outfit"));
         }
         let slot = u8::try_from(slot).expect("an outfit has at most twelve slots; this is a bug");
@@ -260,9 +243,9 @@ impl Table {
 
     fn add_articles(&mut self, ranks: &mut Ranks, row: usize) -> Result<Range<u32>, String> {
         let start = count(ranks.outfit_articles.len());
-        for id in self.outfits.names.values[self.outfits.rows[row] as usize].split('|') {
+        for id in self.outfits.values[self.outfits.rows[row] as usize].split('|') {
             let position =
-                self.truths.names.position(id, |id| ArticleId::new(id)).map_err(|error| error.to_string())?;
+                self.truths.position(id, |id| ArticleId::new(id)).map_err(|error| error.to_string())?;
             ranks.outfit_articles.push(position);
         }
         let articles = start..count(ranks.outfit_articles.len());
@@ -277,9 +260,10 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).expect("four billion cells do not fit in memory; this is a bug")
 }
 
-/// A column of texts: the distinct texts, and each row's index into them.
+/// A column of texts: the distinct texts with their indices, and each row's index.
 struct Named<T> {
-    names: Names<T>,
+    values: Vec<T>,
+    positions: HashMap<Box<str>, u32>,
     rows: Vec<u32>,
 }
 
@@ -289,22 +273,16 @@ impl<T> Named<T> {
         name: &str,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Result<Self, String> {
-        let mut names = Names { values: Vec::new(), positions: HashMap::new() };
-        let mut rows = Vec::new();
+        let mut named = Self { values: Vec::new(), positions: HashMap::new(), rows: Vec::new() };
         columns.texts(name, |text| {
-            rows.push(names.position(text, &parse).map_err(|error| format!("holds {text:?}: {error}"))?);
+            let position =
+                named.position(text, &parse).map_err(|error| format!("holds {text:?}: {error}"))?;
+            named.rows.push(position);
             Ok(())
         })?;
-        Ok(Self { names, rows })
+        Ok(named)
     }
-}
 
-struct Names<T> {
-    values: Vec<T>,
-    positions: HashMap<Box<str>, u32>,
-}
-
-impl<T> Names<T> {
     fn position<E>(&mut self, text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Result<u32, E> {
         if let Some(position) = self.positions.get(text) {
             return Ok(*position);

@@ -3,7 +3,7 @@
 //! A question holds its articles, so an answer is about one state of the catalogue, whatever changes meanwhile. The next state
 //! shares unchanged parts with it.
 
-use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use atelier_core::domain::{Mask, Method};
 
@@ -19,7 +19,7 @@ use crate::{
 /// The articles of a catalogue, for all methods of a release.
 #[derive(Debug, Default)]
 pub struct Articles {
-    index: ArticleIndex,
+    pub(super) index: ArticleIndex,
     methods: BTreeMap<Method, OfMethod>,
 }
 
@@ -93,15 +93,6 @@ impl Articles {
 
     pub(super) fn table(&self, method: Method) -> Option<&Table> {
         self.methods.get(&method)?.table.as_ref()
-    }
-
-    pub(super) fn composition(&self, position: u32) -> Option<&Composition> {
-        self.index.composition(position)
-    }
-
-    /// The order of two positions whose articles are equally likely.
-    pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
-        self.index.compare(one, other)
     }
 
     /// The position of an article of the vocabulary.

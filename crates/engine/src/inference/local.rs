@@ -16,7 +16,7 @@ use ort::{
 use super::{
     Device, ModelError,
     deadlines::end_at,
-    inputs::{ArticleCells, Inputs},
+    inputs::{Data, Input, Inputs},
     model::{Contract, Found, OptionalOutputs, Outputs},
     signature::Port,
     weights,
@@ -28,7 +28,8 @@ pub(super) struct Local {
     path: PathBuf,
     session: Session,
     device: Device,
-    weights_searched: bool,
+    /// Whether all weights are in the file, where they were searched for numbers with which nothing can be computed.
+    pub(super) weights_searched: bool,
     /// After the session, because fields are dropped in this order.
     _runtime: OnnxRuntime,
 }
@@ -38,8 +39,8 @@ impl Local {
         runtime: &OnnxRuntime,
         device: Device,
         contract: Contract<'_>,
+        path: PathBuf,
     ) -> Result<Self, ModelError> {
-        let path = contract.file();
         let found = search_weights(&path)?;
         check_files(&found, &path, contract)?;
         let session =
@@ -48,15 +49,6 @@ impl Local {
         let weights_searched = found.elsewhere.is_empty();
         check_weights(found, &path)?;
         Ok(Self { path, session, device, weights_searched, _runtime: runtime.clone() })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether all weights are in the file, where they were searched for numbers with which nothing can be computed.
-    pub(super) fn weights_searched(&self) -> bool {
-        self.weights_searched
     }
 
     /// The session's inputs and outputs.
@@ -77,7 +69,8 @@ impl Local {
         let Self { path, session, device, .. } = self;
         let rejected = |error: &ort::Error| rejected(path, *device, error);
         let batch = inputs.batch;
-        let tensors = tensors(inputs).map_err(|error| rejected(&error))?;
+        let tensors: ort::Result<Vec<_>> = inputs.tensors.into_iter().map(tensor).collect();
+        let tensors = tensors.map_err(|error| rejected(&error))?;
         let options = Arc::new(RunOptions::new().map_err(|error| rejected(&error))?);
         let watched = end_at(deadline, Arc::clone(&options));
         let outputs = session.run_with_options(SessionInputs::from(tensors), &*options);
@@ -100,26 +93,12 @@ fn open_session(runtime: &OnnxRuntime, path: &Path, device: Device) -> Result<Se
     device.configure(builder)?.commit_from_file(path)
 }
 
-fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, DynValue)>> {
-    let Inputs { batch, slots, articles, blanks, context, features } = inputs;
-    let mut tensors = match articles {
-        ArticleCells::Numbers(numbers) => {
-            vec![("articles", Tensor::from_array(([batch, slots], numbers))?.into_dyn())]
-        }
-        ArticleCells::Rows { width, rows, kinds } => vec![
-            ("rows", Tensor::from_array(([batch, slots, width], rows))?.into_dyn()),
-            ("kinds", Tensor::from_array(([batch, slots], kinds))?.into_dyn()),
-        ],
+fn tensor(Input { name, shape, data, .. }: Input) -> ort::Result<(&'static str, DynValue)> {
+    let tensor = match data {
+        Data::Integers(numbers) => Tensor::from_array((shape, numbers))?.into_dyn(),
+        Data::Floats(numbers) => Tensor::from_array((shape, numbers))?.into_dyn(),
     };
-    tensors.push(("blank", Tensor::from_array(([batch], blanks))?.into_dyn()));
-    if let Some((width, numbers)) = context {
-        tensors.push(("context", Tensor::from_array(([batch, width], numbers))?.into_dyn()));
-    }
-    if let Some(features) = features {
-        let shape = [batch, features.features, features.values];
-        tensors.push(("features", Tensor::from_array((shape, features.cells))?.into_dyn()));
-    }
-    Ok(tensors)
+    Ok((name, tensor))
 }
 
 fn find<'a>(outputs: &'a SessionOutputs<'_>, name: &str) -> Found<'a> {
@@ -132,9 +111,9 @@ fn find<'a>(outputs: &'a SessionOutputs<'_>, name: &str) -> Found<'a> {
 fn check_metadata(session: &Session, path: &Path, contract: Contract<'_>) -> Result<(), ModelError> {
     let metadata = session.metadata();
     let entries = [
-        ("method", contract.entry().method.to_string()),
-        ("release", contract.manifest().name.clone()),
-        ("parameters", contract.entry().parameters.to_string()),
+        ("method", contract.entry.method.to_string()),
+        ("release", contract.release.manifest().name.clone()),
+        ("parameters", contract.entry.parameters.to_string()),
     ];
     for (key, expected) in entries {
         let found = metadata.as_ref().ok().and_then(|metadata| metadata.custom(key));
@@ -152,12 +131,12 @@ fn check_metadata(session: &Session, path: &Path, contract: Contract<'_>) -> Res
 
 fn search_weights(path: &Path) -> Result<weights::Found, ModelError> {
     let bytes = fs::read(path).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
-    Ok(weights::search(&bytes))
+    Ok(weights::search(bytes))
 }
 
 /// Before ONNX Runtime reads other files with weights: any path may be in a model.
 fn check_files(found: &weights::Found, path: &Path, contract: Contract<'_>) -> Result<(), ModelError> {
-    let files = &contract.manifest().files;
+    let files = &contract.release.manifest().files;
     match found.elsewhere.iter().find(|file| !files.contains_key(*file)) {
         None => Ok(()),
         Some(file) => Err(ModelError::Contract {

@@ -4,14 +4,13 @@
 //! There is one set per service, for all releases that its engine loads, so a new release does not reset them. Must not
 //! know how they are read.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use atelier_core::{
     domain::Method,
     util::histogram::{Distribution, Histogram, Histograms},
 };
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder},
     metrics::{counter::Counter, family::Family},
     registry::{Registry, Unit},
 };
@@ -26,37 +25,27 @@ const QUESTIONS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 /// Clones share the same metrics.
 #[derive(Debug, Clone)]
 pub struct EngineMetrics {
-    queued: Histograms<MethodLabels>,
-    ran: Histograms<ModelLabels>,
-    batch: Histograms<MethodLabels>,
-    rejected: Family<RejectionLabels, Counter>,
+    queued: Histograms<Labels<1>>,
+    /// By method, release and device.
+    ran: Histograms<Labels<3>>,
+    batch: Histograms<Labels<1>>,
+    /// By method and reason.
+    rejected: Family<Labels<2>, Counter>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Label(Method);
+/// With their names; the method comes first.
+type Labels<const N: usize> = [(&'static str, String); N];
 
-impl EncodeLabelValue for Label {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        self.0.as_str().encode(encoder)
-    }
+fn of_method(method: Method) -> Labels<1> {
+    [("method", method.to_string())]
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
-struct MethodLabels {
-    method: Label,
+fn rejection(method: Method, reason: &str) -> Labels<2> {
+    [("method", method.to_string()), ("reason", reason.to_owned())]
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
-struct ModelLabels {
-    method: Label,
-    release: String,
-    device: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RejectionLabels {
-    method: Label,
-    reason: &'static str,
+fn is_of<const N: usize>(labels: &Labels<N>, method: Method) -> bool {
+    labels[0].1 == method.as_str()
 }
 
 const FULL: &str = "queue-full";
@@ -101,23 +90,23 @@ impl EngineMetrics {
 
     /// Seconds that outfits waited for a free model of the method.
     pub fn queued(&self, method: Method) -> Distribution {
-        self.queued.total(|labels| labels.method == Label(method))
+        self.queued.total(|labels| is_of(labels, method))
     }
 
     /// Seconds that runs of the release's model took.
     pub fn ran(&self, method: Method, release: &str) -> Distribution {
-        self.ran.total(|labels| labels.method == Label(method) && labels.release == release)
+        self.ran.total(|labels| is_of(labels, method) && labels[1].1 == release)
     }
 
     /// Questions per run.
     pub fn batches(&self, method: Method) -> Distribution {
-        self.batch.total(|labels| labels.method == Label(method))
+        self.batch.total(|labels| is_of(labels, method))
     }
 
     /// Rejected requests by reason.
     pub fn rejections(&self, method: Method) -> Vec<(&'static str, u64)> {
         let count = |reason| {
-            let counter = self.rejected.get(&RejectionLabels { method: Label(method), reason });
+            let counter = self.rejected.get(&rejection(method, reason));
             (reason, counter.map_or(0, |counter| counter.get()))
         };
         REASONS.map(count).into()
@@ -125,17 +114,17 @@ impl EngineMetrics {
 
     /// The metrics of one method of a release, looked up once instead of at every run.
     pub(super) fn for_model(&self, method: Method, release: &str, device: Device) -> MethodMetrics {
-        let method_labels = MethodLabels { method: Label(method) };
         // Starting at zero, so that the first rejection shows as an increase.
         for reason in REASONS {
-            drop(self.rejected.get_or_create(&RejectionLabels { method: Label(method), reason }));
+            drop(self.rejected.get_or_create(&rejection(method, reason)));
         }
-        let model_labels =
-            ModelLabels { method: Label(method), release: release.to_owned(), device: device.as_str() };
+        let labels = of_method(method);
+        let [of_method] = labels.clone();
+        let of_model = [of_method, ("release", release.to_owned()), ("device", device.to_string())];
         MethodMetrics {
-            queued: self.queued.get_or_create(&method_labels),
-            ran: self.ran.get_or_create(&model_labels),
-            batch: self.batch.get_or_create(&method_labels),
+            queued: self.queued.get_or_create(&labels),
+            ran: self.ran.get_or_create(&of_model),
+            batch: self.batch.get_or_create(&labels),
         }
     }
 
@@ -148,7 +137,7 @@ impl EngineMetrics {
             // No model was asked.
             AskError::NoMethod(_) => return,
         };
-        self.rejected.get_or_create(&RejectionLabels { method: Label(method), reason }).inc();
+        self.rejected.get_or_create(&rejection(method, reason)).inc();
     }
 }
 

@@ -21,7 +21,6 @@ mod inputs;
 mod local;
 mod metrics;
 mod model;
-mod protobuf;
 mod queue;
 mod remote;
 mod scorer;
@@ -64,7 +63,7 @@ pub const BLANK: u32 = u32::MAX;
 pub(crate) const PADDING: u32 = u32::MAX - 1;
 
 /// Asks which article belongs in one blank of an outfit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Question {
     pub articles: Arc<Articles>,
     /// One to twelve slots: the articles' positions, or [`BLANK`].
@@ -92,24 +91,12 @@ pub struct Question {
 impl Question {
     /// A question that admits all articles and requests nothing yet.
     pub fn new(articles: Arc<Articles>, slots: Vec<u32>, blank: usize, context: Context) -> Self {
-        Self {
-            articles,
-            slots,
-            blank,
-            context,
-            admissible: None,
-            k: 0,
-            placements_of: Vec::new(),
-            only_admissible: false,
-            without_outfits: false,
-            ranks: false,
-            steering: None,
-        }
+        Self { articles, slots, blank, context, ..Self::default() }
     }
 }
 
 /// A model's answer to one question.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     /// The `k` most probable admissible articles, best first, in the order of the question's steering. Equally likely ones are in
     /// the byte order of their ids.
@@ -133,15 +120,8 @@ impl Answer {
     fn empty(question: &Question) -> Self {
         let nowhere = Placement { log_probability: f64::NEG_INFINITY, rank: question.ranks.then_some(1) };
         let wanted = question.steering.as_ref().map_or(0, |steering| steering.wanted.len());
-        Self {
-            top: Vec::new(),
-            wanted: vec![Vec::new(); wanted],
-            placements: vec![nowhere; question.placements_of.len()],
-            admissible: 0,
-            admissible_probability: 0.0,
-            personas: None,
-            steps: None,
-        }
+        let placements = vec![nowhere; question.placements_of.len()];
+        Self { wanted: vec![Vec::new(); wanted], placements, ..Self::default() }
     }
 }
 

@@ -10,26 +10,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::{
-    domain::{ArticleEncoder, Method, Schema},
-    util::http_client::Origin,
-};
+use atelier_core::domain::{ArticleEncoder, Method};
 
 use super::{
-    Answer, Articles, BLANK, Device, PADDING, Question,
+    Answer, Articles, BLANK, Device, Models, PADDING, Question,
     cores::{Cores, RunCores},
     head::{self, Boosts, Read},
     inputs::Inputs,
     local::Local,
-    remote::Remote,
+    remote::{self, Remote},
     scorer::Scores,
     signature::Signature,
     trial::{Run, Trial},
 };
 use crate::{
     catalogue::ArticleIndex,
-    onnx_runtime::OnnxRuntime,
-    release::{Manifest, MethodEntry, Release},
+    release::{MethodEntry, Release},
     tables::{Composition, Tables, TablesError},
 };
 
@@ -40,25 +36,11 @@ const TRIAL: Duration = Duration::from_secs(30);
 
 /// Where a model runs.
 #[derive(Debug, Clone)]
-pub(super) enum Location {
-    Local { runtime: OnnxRuntime, device: Device, cores: Cores },
-    Remote { origin: Origin, cores: Cores },
-}
-
-impl Location {
-    pub(super) fn device(&self) -> Device {
-        match self {
-            Self::Local { device, .. } => *device,
-            Self::Remote { .. } => Device::Remote,
-        }
-    }
-
+pub(super) struct Location {
+    pub(super) models: Models,
+    pub(super) device: Device,
     /// The cores that choose articles.
-    fn cores(&self) -> &Cores {
-        match self {
-            Self::Local { cores, .. } | Self::Remote { cores, .. } => cores,
-        }
-    }
+    pub(super) cores: Cores,
 }
 
 /// Why a model cannot be served, or could not answer. `path` is its file, or its address on a server.
@@ -89,48 +71,24 @@ pub enum ModelError {
 /// What a method's model must match: the release and the method's entry in its manifest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contract<'a> {
-    release: &'a Release,
-    entry: &'a MethodEntry,
+    pub(super) release: &'a Release,
+    pub(super) entry: &'a MethodEntry,
 }
 
-impl<'a> Contract<'a> {
-    pub(super) fn new(release: &'a Release, entry: &'a MethodEntry) -> Self {
-        Self { release, entry }
-    }
-
-    pub(super) fn manifest(self) -> &'a Manifest {
-        self.release.manifest()
-    }
-
-    pub(super) fn entry(self) -> &'a MethodEntry {
-        self.entry
-    }
-
-    fn schema(self) -> &'a Schema {
-        self.release.schema()
-    }
-
-    pub(super) fn file(self) -> PathBuf {
-        self.release.model_path(self.entry)
-    }
-
-    /// The model's name on a server.
-    pub(super) fn remote_name(self) -> String {
-        format!("{}-{}", self.manifest().name, self.entry.method)
-    }
-
+impl Contract<'_> {
     /// Reads the method's tables, if the release has them beside the model.
     pub(super) fn open_tables(self) -> Result<Option<Arc<Tables>>, ModelError> {
         let Some(path) = self.release.tables_path(self.entry) else { return Ok(None) };
         let values = self.release.encoder().map(ArticleEncoder::count);
         let components = self.release.encoder().map_or(0, ArticleEncoder::components);
-        Ok(Some(Arc::new(Tables::open(&path, self.articles(), values, components, self.schema())?)))
+        let (articles, schema) = (self.release.vocabulary().len(), self.release.schema());
+        Ok(Some(Arc::new(Tables::open(&path, articles, values, components, schema)?)))
     }
 
     /// Articles to try a model with: of a whole model all of the vocabulary, else some.
     fn trial_articles(self, form: &Form) -> Arc<Articles> {
         let own = |index| Composition { own: u32::try_from(index).ok(), ..Composition::default() };
-        let all = 0..self.articles();
+        let all = 0..self.release.vocabulary().len();
         let (index, tables) = match form {
             Form::Whole { .. } => (ArticleIndex::of_vocabulary(self.release, all, own), None),
             Form::Trunk(tables) => {
@@ -142,22 +100,14 @@ impl<'a> Contract<'a> {
         };
         Arc::new(Articles::new(index, [(self.entry.method, tables)].into_iter()))
     }
-
-    /// The number of articles in the vocabulary.
-    pub(super) fn articles(self) -> usize {
-        self.release.vocabulary().len()
-    }
-
-    /// The number of features in the schema.
-    pub(super) fn features(self) -> usize {
-        self.schema().features().len()
-    }
 }
 
 /// A model that is ready to answer.
 #[derive(Debug)]
 pub(super) struct Model {
     method: Method,
+    /// Its file, or its address on a server.
+    path: PathBuf,
     backend: Backend,
     form: Form,
     /// The number of features, if it takes features.
@@ -189,23 +139,6 @@ impl Form {
 enum Backend {
     Local(Box<Local>),
     Remote(Box<Remote>),
-}
-
-impl Backend {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Local(local) => local.path(),
-            Self::Remote(remote) => remote.path(),
-        }
-    }
-
-    /// Whether all weights were searched for numbers with which nothing can be computed.
-    fn weights_searched(&self) -> bool {
-        match self {
-            Self::Local(local) => local.weights_searched(),
-            Self::Remote(_) => false,
-        }
-    }
 }
 
 /// Which of the optional outputs a model has.
@@ -298,42 +231,47 @@ impl Model {
         tables: Option<Arc<Tables>>,
         first: bool,
     ) -> Result<Self, ModelError> {
-        let cores = location.cores().clone();
-        let (backend, (inputs, outputs)) = match location {
-            Location::Local { runtime, device, .. } => {
-                let local = Local::open(runtime, *device, contract)?;
+        let (release, method) = (contract.release, contract.entry.method);
+        let mut weights_searched = false;
+        let (path, backend, (inputs, outputs)) = match &location.models {
+            Models::Local(runtime) => {
+                let path = release.model_path(contract.entry);
+                let local = Local::open(runtime, location.device, contract, path.clone())?;
+                weights_searched = local.weights_searched;
                 let ports = local.ports();
-                (Backend::Local(Box::new(local)), ports)
+                (path, Backend::Local(Box::new(local)), ports)
             }
-            Location::Remote { origin, .. } => {
-                let mut remote = Remote::new(origin.clone(), &contract.remote_name());
+            Models::Remote(origin) => {
+                let name = format!("{}-{method}", release.manifest().name);
+                let mut remote = Remote::new(origin.clone(), &name);
                 let ports = remote.fetch_ports(Instant::now() + TRIAL)?;
-                (Backend::Remote(Box::new(remote)), ports)
+                (remote.path.clone(), Backend::Remote(Box::new(remote)), ports)
             }
         };
-        let signature = Signature { path: backend.path(), inputs, outputs };
+        let signature = Signature { path: &path, inputs, outputs };
         let is_whole = matches!(backend, Backend::Remote(_)) && signature.has_output("logits");
         let form = match tables {
             Some(tables) if !is_whole => Form::Trunk(tables),
             unused => {
                 if first && unused.is_some_and(|tables| tables.is_open()) {
                     tracing::warn!(
-                        model = %backend.path().display(),
+                        model = %path.display(),
                         "the server has the whole model in one file, so it suggests only articles that it was trained \
                          with; give the server the release's own file for new articles"
                     );
                 }
-                Form::Whole { articles: contract.articles() }
+                Form::Whole { articles: release.vocabulary().len() }
             }
         };
         signature.check(contract, &form)?;
-        let features = signature.has_input("features").then_some(contract.features());
+        let features = signature.has_input("features").then_some(release.schema().features().len());
         let optional = OptionalOutputs {
             personas: signature.has_output("personas"),
             steps: signature.has_output("steps"),
         };
-        let mut model = Self { method: contract.entry().method, backend, form, features, optional, cores };
-        model.run_trial(contract, first)?;
+        let cores = location.cores.clone();
+        let mut model = Self { method, path, backend, form, features, optional, cores };
+        model.run_trial(contract, first, weights_searched)?;
         Ok(model)
     }
 
@@ -378,7 +316,7 @@ impl Model {
         deadline: Instant,
         had_pause: bool,
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
-        let (method, form, path) = (self.method, self.form.clone(), self.backend.path().to_owned());
+        let (method, form, path) = (self.method, self.form.clone(), self.path.clone());
         self.infer(questions, deadline, had_pause, |outputs, cores| {
             outputs.complete(&path, choose(method, &form, &outputs, questions, cores))
         })
@@ -424,8 +362,9 @@ impl Model {
             }
             Backend::Remote(remote) => {
                 let inferred = remote.infer(&inputs, last, *optional, deadline)?;
-                let outputs =
-                    Outputs::find(remote.path(), batch, last, *optional, |name| inferred.find(name))?;
+                let outputs = Outputs::find(&remote.path, batch, last, *optional, |name| {
+                    remote::find(&inferred, name)
+                })?;
                 Ok(read(outputs, &cores.start_run(had_pause)))
             }
         }
@@ -433,14 +372,18 @@ impl Model {
 
     /// A file that fails on a trial question would fail on a customer. `first` is false for further copies of a model
     /// that has passed.
-    fn run_trial(&mut self, contract: Contract<'_>, first: bool) -> Result<(), ModelError> {
-        let is_whole = matches!(self.form, Form::Whole { .. });
-        let articles = contract.trial_articles(&self.form);
-        let trial =
-            Trial { articles: &articles, schema: contract.schema(), deadline: Instant::now() + TRIAL };
+    fn run_trial(
+        &mut self,
+        contract: Contract<'_>,
+        first: bool,
+        weights_searched: bool,
+    ) -> Result<(), ModelError> {
         // The numbers of tables were checked when they were read.
-        let searched = !is_whole || self.backend.weights_searched();
-        let path = self.backend.path().to_owned();
+        let searched = weights_searched || matches!(self.form, Form::Trunk(_));
+        let articles = contract.trial_articles(&self.form);
+        let (schema, deadline) = (contract.release.schema(), Instant::now() + TRIAL);
+        let trial = Trial { articles: &articles, schema, deadline };
+        let path = self.path.clone();
         let run: &mut Run<'_> =
             &mut |questions: &[Question], deadline| self.answer(questions, deadline, true);
         if !first {
@@ -506,5 +449,5 @@ fn boosts(tables: &Tables, question: &Question) -> Boosts {
 /// The articles of the vocabulary that an outfit has, by number.
 pub(super) fn visible(articles: &Articles, slots: &[u32]) -> Vec<u32> {
     let visible = slots.iter().filter(|slot| ![BLANK, PADDING].contains(slot));
-    visible.filter_map(|&slot| articles.composition(slot)?.own).collect()
+    visible.filter_map(|&slot| articles.index.composition(slot)?.own).collect()
 }

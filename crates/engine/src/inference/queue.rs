@@ -321,11 +321,6 @@ impl Queue {
         self.lock().opening = false;
     }
 
-    /// Records how long a run took.
-    fn record(&self, questions: usize, took: Duration) {
-        self.lock().pace.record(questions, took);
-    }
-
     /// Workers answer what is waiting and end.
     pub(super) fn close(&self) {
         self.lock().closed = true;
@@ -438,10 +433,10 @@ impl Caller {
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     queue: &'a Queue,
-    began: Instant,
+    pub(super) began: Instant,
     /// Whether the worker had nothing to do before.
-    had_pause: bool,
-    questions: Vec<Question>,
+    pub(super) had_pause: bool,
+    pub(super) questions: Vec<Question>,
     /// Each with the number of its questions.
     callers: Vec<(usize, Caller)>,
 }
@@ -455,18 +450,6 @@ impl<'a> Run<'a> {
             questions.extend(job.questions);
         }
         Self { queue, began, had_pause, questions, callers }
-    }
-
-    pub(super) fn questions(&self) -> &[Question] {
-        &self.questions
-    }
-
-    pub(super) fn had_pause(&self) -> bool {
-        self.had_pause
-    }
-
-    pub(super) fn began(&self) -> Instant {
-        self.began
     }
 
     /// The latest deadline of its callers. The others learn of theirs in [`Queue::ask`].
@@ -487,7 +470,7 @@ impl<'a> Run<'a> {
         inferred: Duration,
     ) {
         let batch = self.questions.len();
-        self.queue.record(batch, inferred);
+        self.queue.lock().pace.record(batch, inferred);
         let mut answers = answers.into_iter();
         for (count, caller) in std::mem::take(&mut self.callers) {
             let own: Vec<_> = answers.by_ref().take(count).collect();
@@ -499,7 +482,7 @@ impl<'a> Run<'a> {
 
     /// Sends the callers an error, which may depend on how long they waited.
     pub(super) fn fail(mut self, error: impl Fn(Duration) -> AskError, took: Duration) {
-        self.queue.record(self.questions.len(), took);
+        self.queue.lock().pace.record(self.questions.len(), took);
         for (_, caller) in std::mem::take(&mut self.callers) {
             let waited = self.began - caller.since;
             caller.send(Err(error(waited)));

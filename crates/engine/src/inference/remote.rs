@@ -4,21 +4,18 @@
 //! batch's logits as text would be ten times as large and slow to read. Servers without the extension answer in JSON,
 //! which is read too.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{path::PathBuf, time::Instant};
 
 use atelier_core::util::http_client::{Client, HttpError, Origin, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 use ureq::http::{
     HeaderMap,
     header::{CONTENT_TYPE, HeaderValue},
 };
 
 use super::{
-    inputs::{ArticleCells, FeatureCells, Inputs},
+    inputs::{Input, Inputs},
     model::{Found, ModelError, OptionalOutputs},
     signature::{Element, Port},
 };
@@ -39,7 +36,7 @@ pub(super) struct Remote {
     client: Client,
     model: String,
     /// The model's address, in place of a file's path.
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -57,34 +54,8 @@ struct Described {
 
 #[derive(Serialize)]
 struct InferBody<'a> {
-    inputs: Vec<InputBody<'a>>,
-    outputs: Vec<WantedBody>,
-}
-
-#[derive(Serialize)]
-struct InputBody<'a> {
-    name: &'static str,
-    datatype: &'static str,
-    shape: Vec<usize>,
-    data: InputData<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum InputData<'a> {
-    Integers(&'a [i64]),
-    Floats(&'a [f32]),
-}
-
-#[derive(Serialize)]
-struct WantedBody {
-    name: &'static str,
-    parameters: AsBytes,
-}
-
-#[derive(Serialize)]
-struct AsBytes {
-    binary_data: bool,
+    inputs: &'a [Input],
+    outputs: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -109,12 +80,8 @@ struct OutputParameters {
     binary_data_size: Option<usize>,
 }
 
-/// The outputs of a run, by name.
-#[derive(Debug)]
-pub(super) struct Inferred(Vec<Output>);
-
-#[derive(Debug)]
-struct Output {
+/// An output of a run.
+pub(super) struct Output {
     name: String,
     shape: Vec<i64>,
     values: Vec<f32>,
@@ -125,10 +92,6 @@ impl Remote {
         let model = format!("/v2/models/{model}");
         let path = format!("{origin}{model}").into();
         Self { client: Client::new(origin), model, path }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The inputs and outputs that the server describes.
@@ -148,9 +111,12 @@ impl Remote {
         last: (&'static str, usize),
         optional: OptionalOutputs,
         deadline: Instant,
-    ) -> Result<Inferred, ModelError> {
-        let body =
-            serde_json::to_vec(&body(inputs, last.0, optional)).expect("numbers are JSON; this is a bug");
+    ) -> Result<Vec<Output>, ModelError> {
+        let wanted = [(last.0, true), ("personas", optional.personas), ("steps", optional.steps)];
+        let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
+        let outputs = wanted.map(|(name, _)| json!({"name": name, "parameters": {"binary_data": true}}));
+        let body = InferBody { inputs: &inputs.tensors, outputs: outputs.collect() };
+        let body = serde_json::to_vec(&body).expect("numbers are JSON; this is a bug");
         let path = format!("{}/infer", self.model);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let answer = self.client.post(&path, headers, &body, longest_answer(inputs.batch, last.1), deadline);
@@ -192,35 +158,7 @@ fn longest_answer(batch: usize, last: usize) -> u64 {
     MOST_TEXT + (batch * (last + MOST_OTHERS)) as u64 * MOST_NUMBER
 }
 
-fn body<'a>(inputs: &'a Inputs, last: &'static str, optional: OptionalOutputs) -> InferBody<'a> {
-    fn input<'a>(name: &'static str, shape: Vec<usize>, data: &'a [i64]) -> InputBody<'a> {
-        InputBody { name, datatype: "INT64", shape, data: InputData::Integers(data) }
-    }
-    fn floats<'a>(name: &'static str, shape: Vec<usize>, data: &'a [f32]) -> InputBody<'a> {
-        InputBody { name, datatype: "FP32", shape, data: InputData::Floats(data) }
-    }
-    let outfits = vec![inputs.batch, inputs.slots];
-    let mut tensors = match &inputs.articles {
-        ArticleCells::Numbers(numbers) => vec![input("articles", outfits, numbers)],
-        ArticleCells::Rows { width, rows, kinds } => {
-            let shape = vec![inputs.batch, inputs.slots, *width];
-            vec![floats("rows", shape, rows), input("kinds", outfits, kinds)]
-        }
-    };
-    tensors.push(input("blank", vec![inputs.batch], &inputs.blanks));
-    if let Some((width, numbers)) = &inputs.context {
-        tensors.push(floats("context", vec![inputs.batch, *width], numbers));
-    }
-    if let Some(FeatureCells { features, values, cells }) = &inputs.features {
-        tensors.push(input("features", vec![inputs.batch, *features, *values], cells));
-    }
-    let wanted = [(last, true), ("personas", optional.personas), ("steps", optional.steps)];
-    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
-    let outputs = wanted.map(|(name, _)| WantedBody { name, parameters: AsBytes { binary_data: true } });
-    InferBody { inputs: tensors, outputs: outputs.collect() }
-}
-
-fn read(answer: &Response) -> Result<Inferred, String> {
+fn read(answer: &Response) -> Result<Vec<Output>, String> {
     let body = answer.body();
     let length = match answer.headers().get(JSON_LENGTH) {
         Some(length) => {
@@ -251,7 +189,7 @@ fn read(answer: &Response) -> Result<Inferred, String> {
         };
         outputs.push(Output { name, shape, values });
     }
-    Ok(Inferred(outputs))
+    Ok(outputs)
 }
 
 /// Reads a flat list or nested ones, row-major.
@@ -260,11 +198,9 @@ fn numbers(list: &RawValue) -> Result<Vec<f32>, serde_json::Error> {
     serde_json::from_str(&format!("[{flat}]"))
 }
 
-impl Inferred {
-    pub(super) fn find(&self, name: &str) -> Found<'_> {
-        let found = self.0.iter().find(|output| output.name == name);
-        found.map(|output| (&*output.shape, &*output.values)).ok_or_else(|| "that are missing".to_owned())
-    }
+pub(super) fn find<'a>(outputs: &'a [Output], name: &str) -> Found<'a> {
+    let found = outputs.iter().find(|output| output.name == name);
+    found.map(|output| (&*output.shape, &*output.values)).ok_or_else(|| "that are missing".to_owned())
 }
 
 #[cfg(test)]
@@ -276,7 +212,7 @@ mod tests {
         if let Some(length) = length {
             answer.headers_mut().insert(JSON_LENGTH, length.into());
         }
-        Ok(read(&answer)?.0.into_iter().map(|output| (output.name, output.values)).collect())
+        Ok(read(&answer)?.into_iter().map(|output| (output.name, output.values)).collect())
     }
 
     #[test]

@@ -32,16 +32,13 @@ pub struct Scores {
 
 impl Scorer {
     /// Opens a method on the CPU, for a catalogue's articles.
-    ///
-    /// # Errors
-    /// If the method's files break the contract.
     pub fn open(
         runtime: &OnnxRuntime,
         release: &Release,
         method: &MethodEntry,
         index: ArticleIndex,
     ) -> Result<Self, ModelError> {
-        let contract = Contract::new(release, method);
+        let contract = Contract { release, entry: method };
         let tables = contract.open_tables()?;
         let model = Model::open(&location(runtime), contract, tables.clone(), true)?;
         let articles = Arc::new(Articles::new(index, [(method.method, tables.as_deref())].into_iter()));
@@ -49,16 +46,13 @@ impl Scorer {
     }
 
     /// The same method for another thread.
-    ///
-    /// # Errors
-    /// If another session cannot be opened.
     pub fn another(
         &self,
         runtime: &OnnxRuntime,
         release: &Release,
         method: &MethodEntry,
     ) -> Result<Self, ModelError> {
-        let contract = Contract::new(release, method);
+        let contract = Contract { release, entry: method };
         let model = Model::open(&location(runtime), contract, self.tables.clone(), false)?;
         Ok(Self { model, tables: self.tables.clone(), articles: Arc::clone(&self.articles) })
     }
@@ -74,14 +68,11 @@ impl Scorer {
     }
 
     /// Asks questions of one length, whose articles are [`Scorer::articles`].
-    ///
-    /// # Errors
-    /// If the run fails.
     pub fn scores(&mut self, questions: &[Question]) -> Result<Vec<Scores>, ModelError> {
         self.model.scores(questions)
     }
 }
 
 fn location(runtime: &OnnxRuntime) -> Location {
-    Location::Local { runtime: runtime.clone(), device: Device::Cpu, cores: Cores::new(1) }
+    Location { models: runtime.clone().into(), device: Device::Cpu, cores: Cores::new(1) }
 }

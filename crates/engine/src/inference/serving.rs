@@ -59,24 +59,15 @@ impl Serving {
     /// Starts on the model server, or on the first device on which all models pass their trial runs.
     pub(super) fn start(engine: &Engine, release: Release) -> Result<Self, LoadError> {
         let release = Arc::new(release);
-        let onnx_runtime = match &engine.models {
-            Models::Local(onnx_runtime) => onnx_runtime,
-            Models::Remote(origin) => {
-                let location = Location::Remote { origin: origin.clone(), cores: engine.cores.clone() };
-                return Self::start_at(&location, engine, release);
-            }
+        let devices = match &engine.models {
+            Models::Local(_) => engine.settings.device.candidates(),
+            Models::Remote(_) => &[Device::Remote],
         };
         let start = |device| {
-            let location =
-                Location::Local { runtime: onnx_runtime.clone(), device, cores: engine.cores.clone() };
+            let location = Location { models: engine.models.clone(), device, cores: engine.cores.clone() };
             Self::start_at(&location, engine, Arc::clone(&release))
         };
-        let (&last, better) = engine
-            .settings
-            .device
-            .candidates()
-            .split_last()
-            .expect("each choice names a device; this is a bug");
+        let (&last, better) = devices.split_last().expect("each choice names a device; this is a bug");
         let mut note = None;
         for &device in better {
             match start(device) {
@@ -92,12 +83,12 @@ impl Serving {
 
     fn start_at(location: &Location, engine: &Engine, release: Arc<Release>) -> Result<Self, LoadError> {
         let (settings, metrics) = (engine.settings, engine.metrics.clone());
-        let (device, methods) = (location.device(), BTreeMap::new());
+        let (device, methods) = (location.device, BTreeMap::new());
         let mut serving = Self { release, device, device_note: None, methods, metrics };
         let entries = serving.release.manifest().methods.clone();
         let return_memory = Arc::new(ReturnMemoryOnDrop);
         // A model server may be slow to answer one run while it would answer others.
-        let parallel = if matches!(location, Location::Remote { .. }) {
+        let parallel = if device == Device::Remote {
             Parallel { runs: usize::MAX, least: 1 }
         } else {
             Parallel { runs: available_cores() / 2, least: MIN_PARALLEL_RUN }
@@ -122,7 +113,8 @@ impl Serving {
                 let open = move || {
                     // The file may have changed since; all copies of a model must give the same answers.
                     release.check_model(&entry)?;
-                    Ok(Model::open(&location, Contract::new(&release, &entry), tables, false)?)
+                    let contract = Contract { release: &release, entry: &entry };
+                    Ok(Model::open(&location, contract, tables, false)?)
                 };
                 worker.clone().start_reserve(open)?;
             }
@@ -157,6 +149,10 @@ impl Serving {
         self.methods.get(&method).is_some_and(|running| running.takes_features)
     }
 
+    fn tables_of(&self, method: Method) -> Option<&Tables> {
+        self.methods.get(&method)?.tables.as_deref()
+    }
+
     /// Whether the method returns an outfit's mix of personas.
     pub fn gives_personas(&self, method: Method) -> bool {
         self.methods.get(&method).is_some_and(|running| running.gives_personas)
@@ -170,8 +166,8 @@ impl Serving {
         slots: &[u32],
         article: u32,
     ) -> Option<Alike> {
-        let outfits = self.methods.get(&method)?.tables.as_ref()?.outfits()?;
-        let own = articles.composition(article)?.own?;
+        let outfits = self.tables_of(method)?.outfits()?;
+        let own = articles.index.composition(article)?.own?;
         let mut alike = outfits.alike(&model::visible(articles, slots), own)?;
         for article in &mut alike.articles {
             *article = articles.position_in_vocabulary(*article)?;
@@ -182,9 +178,8 @@ impl Serving {
     /// By position, the articles that are worn with the same others as this one, and how much so. None are if no method remembers
     /// whole outfits.
     pub fn worn_alike(&self, articles: &Articles, article: u32) -> BTreeMap<u32, f64> {
-        let mut tables = self.methods.values().filter_map(|running| running.tables.as_ref());
-        let outfits = tables.find_map(|tables| tables.outfits());
-        let own = articles.composition(article).and_then(|composition| composition.own);
+        let outfits = self.tables().find_map(|(_, tables)| tables?.outfits());
+        let own = articles.index.composition(article).and_then(|composition| composition.own);
         let Some((outfits, own)) = outfits.zip(own) else { return BTreeMap::new() };
         let alike = outfits.worn_alike(own).into_iter();
         alike.filter_map(|(other, much)| Some((articles.position_in_vocabulary(other)?, much))).collect()
@@ -192,16 +187,12 @@ impl Serving {
 
     /// Whether the method remembers whole outfits.
     pub fn remembers_outfits(&self, method: Method) -> bool {
-        let tables = self.methods.get(&method).and_then(|running| running.tables.as_ref());
-        tables.is_some_and(|tables| tables.outfits().is_some())
+        self.tables_of(method).is_some_and(|tables| tables.outfits().is_some())
     }
 
     /// Whether the method can suggest articles that it was not trained with.
     pub fn is_open(&self, method: Method) -> bool {
-        self.methods
-            .get(&method)
-            .and_then(|running| running.tables.as_ref())
-            .is_some_and(|tables| tables.is_open())
+        self.tables_of(method).is_some_and(Tables::is_open)
     }
 
     pub(super) fn tables(&self) -> impl Iterator<Item = (Method, Option<&Tables>)> {
@@ -275,16 +266,15 @@ fn open_models(location: &Location, release: &Release) -> Result<Vec<Model>, Mod
     let entries = &release.manifest().methods;
     let open = |range: Range<usize>| -> Result<Vec<Model>, ModelError> {
         let model = |entry| {
-            let contract = Contract::new(release, entry);
+            let contract = Contract { release, entry };
             Model::open(location, contract, contract.open_tables()?, true)
         };
         entries[range].iter().map(model).collect()
     };
-    let opened = match location {
-        Location::Local { device: Device::Cpu, cores, .. } => {
-            cores.start_run(true).map_ranges(entries.len(), usize::MAX, open)
-        }
-        Location::Local { .. } | Location::Remote { .. } => vec![open(0..entries.len())],
+    let opened = if location.device == Device::Cpu {
+        location.cores.start_run(true).map_ranges(entries.len(), usize::MAX, open)
+    } else {
+        vec![open(0..entries.len())]
     };
     opened.into_iter().try_fold(Vec::new(), |mut all, models| {
         all.extend(models?);

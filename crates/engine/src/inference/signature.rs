@@ -45,8 +45,8 @@ pub(super) struct Signature<'a> {
     pub(super) outputs: Vec<Port>,
 }
 
-/// Expected lengths; None for any length.
-type Axes = [Option<usize>];
+/// What a model's input or output must be: its name, its type, and its lengths, None for any.
+struct Expected(&'static str, Element, Vec<Option<usize>>);
 
 impl Signature<'_> {
     pub(super) fn has_input(&self, name: &str) -> bool {
@@ -59,41 +59,31 @@ impl Signature<'_> {
 
     /// Checks the model's inputs and outputs.
     pub(super) fn check(&self, contract: Contract<'_>, form: &Form) -> Result<(), ModelError> {
-        let features = contract.features();
-        let (inputs, outputs) = (&self.inputs, &self.outputs);
+        use Element::{Float32, Int64};
         let (last, width) = form.last();
-        let articles: &[&str] = match form {
-            Form::Whole { .. } => {
-                self.require(inputs, "input", "articles", Element::Int64, &[None, None])?;
-                &["articles"]
-            }
+        let features = Some(contract.release.schema().features().len());
+        let (mut inputs, mut personas) = (Vec::new(), 0);
+        match form {
+            Form::Whole { .. } => inputs.push(Expected("articles", Int64, vec![None, None])),
             Form::Trunk(tables) => {
-                let row = tables.widths().row();
-                self.require(inputs, "input", "rows", Element::Float32, &[None, None, Some(row)])?;
-                self.require(inputs, "input", "kinds", Element::Int64, &[None, None])?;
-                match tables.context() {
-                    Some(context) => {
-                        let axes = [None, Some(context.width())];
-                        self.require(inputs, "input", "context", Element::Float32, &axes)?;
-                        &["rows", "kinds", "context"]
-                    }
-                    None => &["rows", "kinds"],
-                }
+                personas = tables.widths().personas;
+                inputs.push(Expected("rows", Float32, vec![None, None, Some(tables.widths().row())]));
+                inputs.push(Expected("kinds", Int64, vec![None, None]));
+                let context = tables.context().map(|context| vec![None, Some(context.width())]);
+                inputs.extend(context.map(|axes| Expected("context", Float32, axes)));
             }
-        };
-        self.require(inputs, "input", "blank", Element::Int64, &[None])?;
-        self.check_port(inputs, "input", "features", Element::Int64, &[None, Some(features), None])?;
-        self.require(outputs, "output", last, Element::Float32, &[None, Some(width)])?;
-        if let Form::Trunk(tables) = form
-            && tables.widths().personas > 0
-        {
-            let axes = [None, Some(tables.widths().personas)];
-            self.require(outputs, "output", "personas", Element::Float32, &axes)?;
         }
-        self.check_port(outputs, "output", "personas", Element::Float32, &[None, None])?;
-        self.check_port(outputs, "output", "steps", Element::Float32, &[None])?;
-        let known = [articles, &["blank", "features"]].concat();
-        match inputs.iter().find(|input| !known.contains(&input.name.as_str())) {
+        inputs.push(Expected("blank", Int64, vec![None]));
+        let features = Expected("features", Int64, vec![None, features, None]);
+        let personas = Expected("personas", Float32, vec![None, Some(personas).filter(|count| *count > 0)]);
+        let needs_personas = personas.2[1].is_some();
+        inputs.iter().try_for_each(|expected| self.check_port("input", expected, true))?;
+        self.check_port("input", &features, false)?;
+        self.check_port("output", &Expected(last, Float32, vec![None, Some(width)]), true)?;
+        self.check_port("output", &personas, needs_personas)?;
+        self.check_port("output", &Expected("steps", Float32, vec![None]), false)?;
+        let known: Vec<&str> = inputs.iter().chain([&features]).map(|Expected(name, ..)| *name).collect();
+        match self.inputs.iter().find(|input| !known.contains(&input.name.as_str())) {
             Some(input) => Err(self.mismatch(
                 "an input".into(),
                 format!("called {:?}", input.name),
@@ -103,48 +93,29 @@ impl Signature<'_> {
         }
     }
 
-    fn require(
-        &self,
-        ports: &[Port],
-        what: &str,
-        name: &str,
-        element: Element,
-        axes: &Axes,
-    ) -> Result<(), ModelError> {
-        if !ports.iter().any(|port| port.name == name) {
+    fn check_port(&self, what: &str, expected: &Expected, is_required: bool) -> Result<(), ModelError> {
+        let Expected(name, element, axes) = expected;
+        let ports = if what == "input" { &self.inputs } else { &self.outputs };
+        let Some(port) = ports.iter().find(|port| port.name == *name) else {
             let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
-            return Err(self.mismatch(
-                format!("its {what} `{name}`"),
-                format!("missing among {}", names.join(", ")),
-                describe(element, axes),
-            ));
-        }
-        self.check_port(ports, what, name, element, axes)
-    }
-
-    /// Checks the port if the model has it.
-    fn check_port(
-        &self,
-        ports: &[Port],
-        what: &str,
-        name: &str,
-        element: Element,
-        axes: &Axes,
-    ) -> Result<(), ModelError> {
-        let Some(port) = ports.iter().find(|port| port.name == name) else { return Ok(()) };
+            let missing = format!("missing among {}", names.join(", "));
+            let missing = || self.mismatch(format!("its {what} `{name}`"), missing, describe(*element, axes));
+            return if is_required { Err(missing()) } else { Ok(()) };
+        };
         // A dynamic axis takes any length. An input that must take any length needs one.
         let axis_fits = |found: i64, axis: Option<usize>| match axis {
             _ if found == -1 => true,
             Some(length) => usize::try_from(found) == Ok(length),
             None => what == "output",
         };
-        let fits = port.element == element
+        let fits = port.element == *element
             && port.axes.len() == axes.len()
             && port.axes.iter().zip(axes).all(|(&found, &axis)| axis_fits(found, axis));
         if fits {
             return Ok(());
         }
-        Err(self.mismatch(format!("its {what} `{name}`"), port.description.clone(), describe(element, axes)))
+        let expected = describe(*element, axes);
+        Err(self.mismatch(format!("its {what} `{name}`"), port.description.clone(), expected))
     }
 
     fn mismatch(&self, what: String, found: String, expected: String) -> ModelError {
@@ -152,7 +123,7 @@ impl Signature<'_> {
     }
 }
 
-fn describe(element: Element, axes: &Axes) -> String {
+fn describe(element: Element, axes: &[Option<usize>]) -> String {
     let element = match element {
         Element::Int64 => TensorElementType::Int64.to_string(),
         Element::Float32 => TensorElementType::Float32.to_string(),

@@ -9,17 +9,16 @@
 
 use std::collections::BTreeSet;
 
-use super::protobuf::{Field, Value, is_valid, valid_fields};
+use half::{bf16, f16};
+use prost::{Message, bytes::Bytes};
+
 use crate::tables::LARGEST;
 
 /// Values of `TensorProto.DataType` that can be NaN.
-const FLOAT: u64 = 1;
-const FLOAT16: u64 = 10;
-const DOUBLE: u64 = 11;
-const BFLOAT16: u64 = 16;
-
-/// Bodies within bodies; deeper ones are not searched.
-const DEPTH: u32 = 32;
+const FLOAT: i32 = 1;
+const FLOAT16: i32 = 10;
+const DOUBLE: i32 = 11;
+const BFLOAT16: i32 = 16;
 
 /// What the search has found.
 #[derive(Debug, Default, PartialEq)]
@@ -28,154 +27,172 @@ pub(super) struct Found {
     pub(super) unsound: Option<(String, String)>,
     /// The names of other files with weights, which were not searched.
     pub(super) elsewhere: BTreeSet<String>,
-    /// Whether a part was not searched: it is malformed, or too deep.
+    /// Whether the file was not searched: it is malformed, or nested more deeply than is read.
     pub(super) unread: bool,
 }
 
-pub(super) fn search(model: &[u8]) -> Found {
-    const GRAPH: u64 = 7;
-    const FUNCTION: u64 = 25;
-    const FUNCTION_NODE: u64 = 7;
-    let mut found = Found { unread: !is_valid(model), ..Found::default() };
-    messages(model, GRAPH).for_each(|graph| search_graph(graph, DEPTH, &mut found));
-    for function in messages(model, FUNCTION) {
-        found.unread |= !is_valid(function);
-        messages(function, FUNCTION_NODE).for_each(|node| search_node(node, DEPTH, &mut found));
-    }
+// The fields of ONNX's messages that are searched. Texts are bytes, because they need not be UTF-8.
+
+#[derive(Message)]
+struct Model {
+    #[prost(message, optional, tag = "7")]
+    graph: Option<Graph>,
+    #[prost(message, repeated, tag = "25")]
+    functions: Vec<Function>,
+}
+
+#[derive(Message)]
+struct Function {
+    #[prost(message, repeated, tag = "7")]
+    nodes: Vec<Node>,
+}
+
+#[derive(Message)]
+struct Graph {
+    #[prost(message, repeated, tag = "1")]
+    nodes: Vec<Node>,
+    #[prost(message, repeated, tag = "5")]
+    initializers: Vec<Tensor>,
+    #[prost(message, repeated, tag = "15")]
+    sparse_initializers: Vec<Sparse>,
+}
+
+#[derive(Message)]
+struct Node {
+    #[prost(message, repeated, tag = "5")]
+    attributes: Vec<Attribute>,
+}
+
+#[derive(Message)]
+struct Attribute {
+    #[prost(message, optional, tag = "5")]
+    tensor: Option<Tensor>,
+    #[prost(message, optional, tag = "6")]
+    graph: Option<Graph>,
+    #[prost(message, repeated, tag = "10")]
+    tensors: Vec<Tensor>,
+    #[prost(message, repeated, tag = "11")]
+    graphs: Vec<Graph>,
+    #[prost(message, optional, tag = "22")]
+    sparse: Option<Sparse>,
+    #[prost(message, repeated, tag = "23")]
+    sparses: Vec<Sparse>,
+}
+
+#[derive(Message)]
+struct Sparse {
+    #[prost(message, optional, tag = "1")]
+    values: Option<Tensor>,
+    #[prost(message, optional, tag = "2")]
+    indices: Option<Tensor>,
+}
+
+#[derive(Message)]
+struct Tensor {
+    #[prost(int64, repeated, tag = "1")]
+    dimensions: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    data_type: i32,
+    #[prost(float, repeated, tag = "4")]
+    floats: Vec<f32>,
+    /// Half-precision numbers, too.
+    #[prost(int32, repeated, tag = "5")]
+    integers: Vec<i32>,
+    #[prost(bytes = "bytes", tag = "8")]
+    name: Bytes,
+    #[prost(bytes = "bytes", tag = "9")]
+    raw: Bytes,
+    #[prost(double, repeated, tag = "10")]
+    doubles: Vec<f64>,
+    #[prost(message, repeated, tag = "13")]
+    external: Vec<Entry>,
+}
+
+#[derive(Message)]
+struct Entry {
+    #[prost(bytes = "bytes", tag = "1")]
+    key: Bytes,
+    #[prost(bytes = "bytes", tag = "2")]
+    value: Bytes,
+}
+
+/// Searches the bytes of a file. What the file holds as bytes is not copied.
+pub(super) fn search(file: impl Into<Bytes>) -> Found {
+    let mut found = Found::default();
+    let model = Model::decode(file.into()).unwrap_or_else(|_| {
+        found.unread = true;
+        Model::default()
+    });
+    model.graph.iter().for_each(|graph| search_graph(graph, &mut found));
+    model.functions.iter().for_each(|function| search_nodes(&function.nodes, &mut found));
     found
 }
 
-fn messages(message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
-    valid_fields(message).filter(move |field| field.number == number).filter_map(Field::bytes)
+fn search_graph(graph: &Graph, found: &mut Found) {
+    search_nodes(&graph.nodes, found);
+    search_tensors(&graph.initializers, &graph.sparse_initializers, found);
 }
 
-fn search_graph(graph: &[u8], depth: u32, found: &mut Found) {
-    const NODE: u64 = 1;
-    const INITIALIZER: u64 = 5;
-    const SPARSE_INITIALIZER: u64 = 15;
-    found.unread |= !is_valid(graph);
-    messages(graph, INITIALIZER).for_each(|tensor| search_tensor(tensor, found));
-    messages(graph, SPARSE_INITIALIZER).for_each(|sparse| search_sparse(sparse, found));
-    messages(graph, NODE).for_each(|node| search_node(node, depth, found));
-}
-
-fn search_sparse(sparse: &[u8], found: &mut Found) {
-    const VALUES: u64 = 1;
-    const INDICES: u64 = 2;
-    found.unread |= !is_valid(sparse);
-    for field in valid_fields(sparse) {
-        if let (VALUES | INDICES, Value::Bytes(tensor)) = (field.number, field.value) {
-            search_tensor(tensor, found);
-        }
+fn search_nodes(nodes: &[Node], found: &mut Found) {
+    for attribute in nodes.iter().flat_map(|node| &node.attributes) {
+        let Attribute { tensor, graph, tensors, graphs, sparse, sparses } = attribute;
+        search_tensors(tensor.iter().chain(tensors), sparse.iter().chain(sparses), found);
+        graph.iter().chain(graphs).for_each(|graph| search_graph(graph, found));
     }
 }
 
-fn search_node(node: &[u8], depth: u32, found: &mut Found) {
-    const ATTRIBUTE: u64 = 5;
-    const TENSOR: u64 = 5;
-    const GRAPH: u64 = 6;
-    const TENSORS: u64 = 10;
-    const GRAPHS: u64 = 11;
-    const SPARSE: u64 = 22;
-    const SPARSES: u64 = 23;
-    let Some(depth) = depth.checked_sub(1) else {
-        found.unread = true;
-        return;
-    };
-    found.unread |= !is_valid(node) || messages(node, ATTRIBUTE).any(|attribute| !is_valid(attribute));
-    for field in messages(node, ATTRIBUTE).flat_map(valid_fields) {
-        match (field.number, field.value) {
-            (SPARSE | SPARSES, Value::Bytes(sparse)) => search_sparse(sparse, found),
-            (TENSOR | TENSORS, Value::Bytes(tensor)) => search_tensor(tensor, found),
-            (GRAPH | GRAPHS, Value::Bytes(graph)) => search_graph(graph, depth, found),
-            _ => {}
-        }
+fn search_tensors<'a>(
+    tensors: impl IntoIterator<Item = &'a Tensor>,
+    sparse: impl IntoIterator<Item = &'a Sparse>,
+    found: &mut Found,
+) {
+    let of_sparse = sparse.into_iter().flat_map(|sparse| sparse.values.iter().chain(&sparse.indices));
+    tensors.into_iter().chain(of_sparse).for_each(|tensor| search_tensor(tensor, found));
+}
+
+fn search_tensor(tensor: &Tensor, found: &mut Found) {
+    let locations = tensor.external.iter().filter(|entry| entry.key == "location");
+    found.elsewhere.extend(locations.map(|entry| String::from_utf8_lossy(&entry.value).into_owned()));
+    if found.unsound.is_none() {
+        let what = suspicious(tensor).and_then(|numbers| describe(&numbers, tensor.dimensions.len()));
+        found.unsound = what.map(|what| (String::from_utf8_lossy(&tensor.name).into_owned(), what));
     }
 }
 
-fn search_tensor(tensor: &[u8], found: &mut Found) {
-    const DIMENSIONS: u64 = 1;
-    const DATA_TYPE: u64 = 2;
-    const FLOAT_DATA: u64 = 4;
-    const INT_DATA: u64 = 5;
-    const NAME: u64 = 8;
-    const RAW_DATA: u64 = 9;
-    const DOUBLE_DATA: u64 = 10;
-    const EXTERNAL_DATA: u64 = 13;
-    found.unread |= !is_valid(tensor);
-    let (mut kind, mut name, mut rank) = (0, &b""[..], 0);
-    let mut data = Vec::new();
-    let mut loose = Vec::new();
-    for field in valid_fields(tensor) {
-        match (field.number, field.value) {
-            (DIMENSIONS, Value::Number(_)) => rank += 1,
-            (DIMENSIONS, Value::Bytes(lengths)) => {
-                rank += lengths.iter().filter(|byte| **byte < 0x80).count();
-            }
-            (DATA_TYPE, Value::Number(number)) => kind = number,
-            (NAME, Value::Bytes(bytes)) => name = bytes,
-            (RAW_DATA | FLOAT_DATA | DOUBLE_DATA, Value::Bytes(bytes)) => data.push(bytes),
-            (FLOAT_DATA, Value::Fixed32(bytes)) => loose.extend(bytes),
-            (DOUBLE_DATA, Value::Fixed64(bytes)) => loose.extend(bytes),
-            (INT_DATA, Value::Bytes(bytes)) => loose.extend(halves(bytes)),
-            (EXTERNAL_DATA, Value::Bytes(pair)) => found.elsewhere.extend(location(pair)),
-            _ => {}
-        }
-    }
-    data.push(&loose);
-    if found.unsound.is_none() && data.iter().any(|bytes| is_suspicious(kind, bytes)) {
-        let numbers: Vec<f64> = data.iter().flat_map(|bytes| numbers(kind, bytes)).collect();
-        found.unsound =
-            describe(&numbers, rank).map(|what| (String::from_utf8_lossy(name).into_owned(), what));
-    }
-}
-
-/// The file that an entry about external data names.
-fn location(pair: &[u8]) -> Option<String> {
-    let last = |number| messages(pair, number).last().unwrap_or_default();
-    (last(1) == b"location").then(|| String::from_utf8_lossy(last(2)).into_owned())
-}
-
-/// Half-precision numbers that are stored as packed integers.
-fn halves(packed: &[u8]) -> Vec<u8> {
-    let numbers = super::protobuf::read_packed(packed).unwrap_or_default();
-    numbers.into_iter().flat_map(|number| [number.to_le_bytes()[0], number.to_le_bytes()[1]]).collect()
-}
-
-/// Whether a number is NaN, infinite or large: its bits without the sign are above a limit.
-fn is_suspicious(kind: u64, raw: &[u8]) -> bool {
-    fn any_from(raw: &[u8], limit: u16) -> bool {
-        let (halves, _) = raw.as_chunks::<2>();
-        // Without an early exit, the compiler vectorises the loop.
-        halves.iter().fold(false, |found, half| found | (u16::from_le_bytes(*half) & 0x7fff >= limit))
-    }
-    match kind {
+/// A tensor's numbers, if one of them is NaN, infinite or large: its bits without the sign are above a limit.
+fn suspicious(tensor: &Tensor) -> Option<Vec<f64>> {
+    let Tensor { raw, floats, doubles, integers, .. } = tensor;
+    let low = |number: &i32| u16::from_le_bytes([number.to_le_bytes()[0], number.to_le_bytes()[1]]);
+    let halves = raw.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
+    let halves = halves.chain(integers.iter().map(low));
+    match tensor.data_type {
         FLOAT => {
-            let (words, _) = raw.as_chunks::<4>();
+            let words = raw.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+            let words = words.chain(floats.iter().map(|float| float.to_bits()));
             let limit = LARGEST.to_bits();
-            words.iter().fold(false, |found, word| found | (u32::from_le_bytes(*word) & 0x7fff_ffff > limit))
+            pick(words, |word| word & 0x7fff_ffff > limit, |word| f32::from_bits(word).into())
         }
         DOUBLE => {
-            let (words, _) = raw.as_chunks::<8>();
+            let words = raw.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+            let words = words.chain(doubles.iter().map(|double| double.to_bits()));
             let limit = f64::from(LARGEST).to_bits();
-            words.iter().fold(false, |found, word| found | (u64::from_le_bytes(*word) & !(1 << 63) > limit))
+            pick(words, |word| word & !(1 << 63) > limit, f64::from_bits)
         }
-        FLOAT16 => any_from(raw, 0x7c00),
-        BFLOAT16 => any_from(raw, 0x5d5e),
-        _ => false,
+        FLOAT16 => pick(halves, |half| half & 0x7fff >= 0x7c00, |half| f16::from_bits(half).to_f64()),
+        BFLOAT16 => pick(halves, |half| half & 0x7fff >= 0x5d5e, |half| bf16::from_bits(half).to_f64()),
+        _ => None,
     }
 }
 
-fn numbers(kind: u64, raw: &[u8]) -> Vec<f64> {
-    match kind {
-        FLOAT => raw.as_chunks().0.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes))).collect(),
-        DOUBLE => raw.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect(),
-        FLOAT16 => raw.as_chunks().0.iter().map(|bytes| half::f16::from_le_bytes(*bytes).to_f64()).collect(),
-        BFLOAT16 => {
-            raw.as_chunks().0.iter().map(|bytes| half::bf16::from_le_bytes(*bytes).to_f64()).collect()
-        }
-        _ => Vec::new(),
-    }
+/// All of them as numbers, if one is suspicious.
+fn pick<B>(
+    bits: impl Iterator<Item = B> + Clone,
+    is_suspicious: impl Fn(B) -> bool,
+    number: impl Fn(B) -> f64,
+) -> Option<Vec<f64>> {
+    // Without an early exit, the compiler vectorises the loop.
+    let any = bits.clone().fold(false, |found, one| found | is_suspicious(one));
+    any.then(|| bits.map(number).collect())
 }
 
 /// What is wrong with a tensor's numbers, if something is.
@@ -216,17 +233,17 @@ mod tests {
     }
 
     /// A tensor with two dimensions.
-    fn tensor(kind: u64, data: &[u8]) -> Vec<u8> {
+    fn tensor(kind: i32, data: &[u8]) -> Vec<u8> {
         let kind = [2 << 3, u8::try_from(kind).unwrap()];
         [&field(1, &[1, 2])[..], &kind, &field(8, b"w"), data].concat()
     }
 
-    fn model(kind: u64, data: &[u8]) -> Vec<u8> {
+    fn model(kind: i32, data: &[u8]) -> Vec<u8> {
         field(7, &[field(1, &field(3, b"a node")), field(5, &tensor(kind, data))].concat())
     }
 
     fn what(model: &[u8]) -> Option<String> {
-        search(model).unsound.map(|(name, what)| {
+        search(model.to_vec()).unsound.map(|(name, what)| {
             assert_eq!(name, "w");
             what
         })
@@ -281,17 +298,17 @@ mod tests {
         let length = u8::try_from(function.len()).unwrap();
         assert_eq!(what(&[&[0xca, 0x01, length][..], &function].concat()), infinity, "a function's");
         let external = field(13, &[field(1, b"location"), field(2, b"file")].concat());
-        assert_eq!(search(&model(FLOAT, &external)).elsewhere, ["file".to_owned()].into());
-        assert!(search(&model(FLOAT, &field(4, b"xyz")[..3])).unread);
-        assert_eq!(search(&model(FLOAT, &field(9, &floats(&[1.0])))), Found::default());
+        assert_eq!(search(model(FLOAT, &external)).elsewhere, ["file".to_owned()].into());
+        assert!(search(model(FLOAT, &field(4, b"xyz")[..3])).unread);
+        assert_eq!(search(model(FLOAT, &field(9, &floats(&[1.0])))), Found::default());
     }
 
     proptest! {
         #[test]
         fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
-            let _ = search(&bytes);
-            let _ = search(&field(7, &bytes));
-            let _ = search(&field(7, &field(5, &bytes)));
+            let _ = search(bytes.clone());
+            let _ = search(field(7, &bytes));
+            let _ = search(field(7, &field(5, &bytes)));
         }
     }
 }

@@ -65,9 +65,9 @@ impl Worker {
 
     fn work(&self, mut model: Model) {
         while let Some(run) = self.queue.pop() {
-            let questions = run.questions().len();
-            let answered = model.answer(run.questions(), run.deadline(), run.had_pause());
-            let took = run.began().elapsed();
+            let questions = run.questions.len();
+            let answered = model.answer(&run.questions, run.deadline(), run.had_pause);
+            let took = run.began.elapsed();
             self.metrics.add_run(questions, took);
             run.waits().for_each(|wait| self.metrics.add_wait(wait));
             match answered {

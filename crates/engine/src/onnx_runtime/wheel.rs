@@ -1,7 +1,6 @@
 //! Fetches the pinned wheel with pip and extracts the library.
 
 use std::{
-    ffi::OsString,
     fs::{self, File},
     io, iter,
     path::{Path, PathBuf},
@@ -118,9 +117,7 @@ pub(super) fn fetch(cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, 
 
     let unpacked = work.path().join(wheel.library);
     let member = format!("onnxruntime/capi/{}", wheel.library);
-    let arguments: [OsString; 5] =
-        ["-c".into(), EXTRACT.into(), downloaded.into(), member.into(), unpacked.clone().into()];
-    let output = python(arguments)?;
+    let output = python(|python| python.args(["-c", EXTRACT]).arg(&downloaded).arg(member).arg(&unpacked))?;
     if !output.status.success() {
         return Err(FetchError::Unpack(last_line(&output.stderr)));
     }
@@ -136,30 +133,14 @@ impl Wheel {
         let requirements = folder.join("requirements.txt");
         fs::write(&requirements, format!("onnxruntime=={VERSION} --hash=sha256:{}\n", self.sha256))
             .map_err(file_error(&requirements))?;
-        let arguments: [OsString; 20] = [
-            "-m".into(),
-            "pip".into(),
-            "download".into(),
-            "--quiet".into(),
-            "--disable-pip-version-check".into(),
-            // A network that drops packets must not delay the start for ever.
-            "--timeout=20".into(),
-            "--retries=2".into(),
-            "--no-deps".into(),
-            "--require-hashes".into(),
-            "--only-binary=:all:".into(),
-            "--implementation=cp".into(),
-            "--python-version=312".into(),
-            "--abi=cp312".into(),
-            "--platform".into(),
-            self.platform.into(),
-            "--no-input".into(),
-            "--dest".into(),
-            folder.into(),
-            "--requirement".into(),
-            requirements.into(),
-        ];
-        let output = python(arguments)?;
+        // A network that drops packets must not delay the start for ever.
+        let options = "--quiet --disable-pip-version-check --timeout=20 --retries=2 --no-deps --require-hashes \
+                       --only-binary=:all: --implementation=cp --python-version=312 --abi=cp312 --no-input";
+        let output = python(|python| {
+            python.args(["-m", "pip", "download"]).args(options.split(' '));
+            python.args(["--platform", self.platform, "--dest"]).arg(folder);
+            python.arg("--requirement").arg(&requirements)
+        })?;
         if !output.status.success() {
             return Err(FetchError::Pip(last_line(&output.stderr)));
         }
@@ -187,8 +168,8 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> FetchError {
 
 /// `-I` keeps modules of the working folder, of `PYTHONPATH` and of the user's own packages from being run as part of
 /// pip. pip still reads its configuration, which names the index.
-fn python<const N: usize>(arguments: [OsString; N]) -> Result<Output, FetchError> {
-    Command::new("python3").arg("-I").args(arguments).output().map_err(|_| FetchError::NoPython)
+fn python(add_arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<Output, FetchError> {
+    add_arguments(Command::new("python3").arg("-I")).output().map_err(|_| FetchError::NoPython)
 }
 
 /// The last line of an error message, which usually says what is wrong.

@@ -62,9 +62,6 @@ pub enum ReleaseError {
 const CHUNK: usize = 4096;
 
 /// Checks a release's name, which is also its folder's name.
-///
-/// # Errors
-/// What a name is, if this is none.
 pub fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if (1..=128).contains(&name.len()) && !name.starts_with('.') && name.chars().all(is_plain) {
@@ -105,9 +102,6 @@ impl Release {
     }
 
     /// A release whose files its caller has just written: the manifest is not read, and digests are not checked.
-    ///
-    /// # Errors
-    /// If more articles are known than there are, or one is there twice.
     pub fn assemble(
         folder: &Path,
         manifest: Manifest,

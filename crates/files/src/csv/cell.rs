@@ -47,8 +47,6 @@ impl Reading {
         }
     }
 
-    /// # Errors
-    /// If the cell is JSON with a repeated name, or is not a list of ids.
     pub(super) fn read(self, cell: &str) -> Result<Value, String> {
         let trimmed = cell.trim();
         if trimmed.is_empty() {
@@ -169,110 +167,69 @@ pub(super) fn infer(cell: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    /// The cells of an object's names are read as its values.
     #[track_caller]
-    fn reads(reading: Reading, cell: &str, json: &str) {
-        assert_eq!(reading.read(cell).unwrap(), parse(json).unwrap(), "{cell}");
+    fn reads(reading: Reading, cells: &Value) {
+        for (cell, value) in cells.as_object().unwrap() {
+            assert_eq!(reading.read(cell).as_ref(), Ok(value), "{cell}");
+        }
     }
 
+    /// The object's values are written as the cells of its names, and read from them.
     #[track_caller]
-    fn writes(reading: Reading, json: &str, cell: &str) {
-        let value = parse(json).unwrap();
-        assert_eq!(reading.write(&value), cell);
-        assert_eq!(reading.read(cell).unwrap(), value, "and reads it back");
+    fn writes(reading: Reading, cells: &Value) {
+        reads(reading, cells);
+        for (cell, value) in cells.as_object().unwrap() {
+            assert_eq!(reading.write(value), *cell);
+        }
     }
 
     #[test]
     fn the_type_of_an_attribute_is_inferred() {
-        for (cell, json) in [
-            ("", "null"),
-            (" \u{a0}", "null"),
-            ("True", "true"),
-            ("TRUE", "true"),
-            ("False", "false"),
-            ("FALSE", "false"),
-            ("tRUE", "\"tRUE\""),
-            ("yes", "\"yes\""),
-            ("38", "38"),
-            ("-1.50", "-1.5"),
-            ("1e2", "100"),
-            ("007", "\"007\""),
-            (" 38", "\" 38\""),
-            ("4006381333931", "4006381333931"),
-            ("123456789012345678901234", "\"123456789012345678901234\""),
-            ("1e999", "\"1e999\""),
-            ("79,9", "\"79,9\""),
-            ("38|39", r#"["38","39"]"#),
-            ("[1,2]", "[1,2]"),
-            ("[1,2", "\"[1,2\""),
-            (r#"{"a":{"b":null}}"#, r#"{"a":{"b":null}}"#),
-            ("null", "\"null\""),
-        ] {
-            reads(Reading::Attribute, cell, json);
-        }
+        let cells = json!({
+            "": null, " \u{a0}": null, "null": "null", "True": true, "TRUE": true, "False": false, "FALSE": false,
+            "tRUE": "tRUE", "yes": "yes", "38": 38, "-1.50": -1.5, "1e2": 100, "007": "007", " 38": " 38",
+            "4006381333931": 4_006_381_333_931_u64, "123456789012345678901234": "123456789012345678901234",
+            "1e999": "1e999", "79,9": "79,9", "38|39": ["38", "39"], "[1,2]": [1, 2], "[1,2": "[1,2",
+            "{\"a\":{\"b\":null}}": {"a": {"b": null}},
+        });
+        reads(Reading::Attribute, &cells);
         assert_eq!(Reading::Attribute.read(r#"{"a":1,"a":2}"#).unwrap_err(), "field \"a\" appears twice");
     }
 
     #[test]
     fn the_schema_determines_how_a_feature_is_read() {
-        for (reading, cell, json) in [
-            (Reading::Category, "a|b", "\"a|b\""),
-            (Reading::Category, "true", "\"true\""),
-            (Reading::Set, "38|39", "[\"38\",\"39\"]"),
-            (Reading::Number, " 28.0", "28"),
-            (Reading::Number, "12,5", "12.5"),
-            (Reading::Number, "-1.234,5", "-1234.5"),
-            (Reading::Number, "+180,5", "180.5"),
-            (Reading::Number, "+-3,5", "\"+-3,5\""),
-            (Reading::Number, " ", "null"),
-            (Reading::Number, "1e3", "1000"),
-            (Reading::Number, "NaN", "\"NaN\""),
-            (Reading::Number, "old", "\"old\""),
-            (Reading::Feature, "28", "28"),
-            (Reading::Feature, "{\"a\":1}", r#""{\"a\":1}""#),
-        ] {
-            reads(reading, cell, json);
-        }
+        reads(Reading::Category, &json!({"a|b": "a|b", "true": "true"}));
+        reads(Reading::Set, &json!({"38|39": ["38", "39"]}));
+        let numbers = json!({
+            " 28.0": 28, "12,5": 12.5, "-1.234,5": -1234.5, "+180,5": 180.5, "+-3,5": "+-3,5", " ": null,
+            "1e3": 1000, "NaN": "NaN", "old": "old",
+        });
+        reads(Reading::Number, &numbers);
+        reads(Reading::Feature, &json!({"28": 28, "{\"a\":1}": "{\"a\":1}"}));
     }
 
     #[test]
     fn a_value_that_would_be_misread_is_written_as_json() {
-        for (json, cell) in [
-            ("\"red\"", "red"),
-            ("\"38\"", "\"38\""),
-            ("true", "true"),
-            ("\"true\"", "\"true\""),
-            ("\"True\"", "\"True\""),
-            ("\"\"", "\"\""),
-            ("\"a|b\"", "\"a|b\""),
-            (r#""{x""#, "{x"),
-            ("[\"a\",\"b\"]", "a|b"),
-            ("[\"a\"]", "[\"a\"]"),
-            ("[]", "[]"),
-            ("[\"\"]", "[\"\"]"),
-            ("[\"a|b\",\"c\"]", "[\"a|b\",\"c\"]"),
-            ("[\"a\",1]", "[\"a\",1]"),
-            (r#"["{\"a\":\"x","y\"}"]"#, r#"["{\"a\":\"x","y\"}"]"#),
-            ("1e300", "1e+300"),
-        ] {
-            writes(Reading::Attribute, json, cell);
-        }
-        writes(Reading::Price, "1.299", "1.2990");
-        writes(Reading::Price, "12.5", "12.5");
-        writes(Reading::Price, "\"64,55\"", "64,55");
-        writes(Reading::Price, "\"12\"", "\"12\"");
-        writes(Reading::Number, "-1.299", "-1.2990");
-        writes(Reading::Attribute, "\" \"", "\" \"");
-        writes(Reading::Attribute, "\" padded \"", " padded ");
-        writes(Reading::Set, "[\"red\"]", "red");
-        writes(Reading::Set, "[]", "[]");
-        writes(Reading::Set, "[\"a|b\"]", "[\"a|b\"]");
-        writes(Reading::Set, r#"["[\"a\"]"]"#, r#"["[\"a\"]"]"#);
-        writes(Reading::Set, r#"["\"a\""]"#, r#"["\"a\""]"#);
-        writes(Reading::Category, "\"38\"", "38");
-        writes(Reading::Category, r#""\"x\"""#, r#""\"x\"""#);
-        writes(Reading::Feature, "\"true\"", "true");
-        writes(Reading::Feature, "\"28\"", "\"28\"");
+        let attributes = json!({
+            "red": "red", "\"38\"": "38", "true": true, "\"true\"": "true", "\"True\"": "True", "\"\"": "",
+            "\" \"": " ", " padded ": " padded ", "\"a|b\"": "a|b", "{x": "{x", "a|b": ["a", "b"], "[\"a\"]": ["a"],
+            "[]": [], "[\"\"]": [""], "[\"a|b\",\"c\"]": ["a|b", "c"], "[\"a\",1]": ["a", 1], "1e+300": 1e300,
+            r#"["{\"a\":\"x","y\"}"]"#: ["{\"a\":\"x", "y\"}"],
+        });
+        writes(Reading::Attribute, &attributes);
+        writes(Reading::Price, &json!({"1.2990": 1.299, "12.5": 12.5, "64,55": "64,55", "\"12\"": "12"}));
+        writes(Reading::Number, &json!({"-1.2990": -1.299}));
+        let sets = json!({
+            "red": ["red"], "[]": [], "[\"a|b\"]": ["a|b"], r#"["[\"a\"]"]"#: ["[\"a\"]"],
+            r#"["\"a\""]"#: ["\"a\""],
+        });
+        writes(Reading::Set, &sets);
+        writes(Reading::Category, &json!({"38": "38", r#""\"x\"""#: "\"x\""}));
+        writes(Reading::Feature, &json!({"true": "true", "\"28\"": "28"}));
     }
 }

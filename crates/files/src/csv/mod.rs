@@ -7,7 +7,8 @@ mod cell;
 
 use std::{
     collections::HashMap,
-    io::{self, BufRead, Write},
+    io::{self, BufRead, Cursor, Write},
+    iter,
     path::Path,
 };
 
@@ -28,7 +29,6 @@ use super::{
     row::{Bad, LONGEST, Unit, read_failure},
 };
 
-#[derive(Debug)]
 pub(crate) struct CsvReader {
     records: Records,
     delimiter: Delimiter,
@@ -39,7 +39,6 @@ pub(crate) struct CsvReader {
 }
 
 /// A column that is read.
-#[derive(Debug)]
 struct Column {
     cell: usize,
     name: String,
@@ -50,8 +49,6 @@ struct Column {
 }
 
 impl CsvReader {
-    /// # Errors
-    /// If the header cannot be read, or does not fit the table.
     pub(crate) fn new<T: Table>(
         mut input: Input,
         path: &Path,
@@ -252,28 +249,12 @@ impl Head {
         most.1
     }
 
-    /// Splits the text as [`Records`] does. The last record may be cut.
+    /// The records of the text, of which the last may be cut.
     fn records(&self) -> impl Iterator<Item = Vec<String>> {
-        let text = &self.text;
-        let mut core = csv_core::ReaderBuilder::new().delimiter(self.delimiter.0).build();
-        let (mut at, mut bytes, mut ends) = (0, vec![0; text.len()], vec![0; MOST_CELLS.min(text.len() + 1)]);
-        std::iter::from_fn(move || {
-            let (mut filled, mut cells) = (0, 0);
-            loop {
-                let (result, read, written, ended) =
-                    core.read_record(&text[at..], &mut bytes[filled..], &mut ends[cells..]);
-                (at, filled, cells) = (at + read, filled + written, cells + ended);
-                match result {
-                    ReadRecordResult::InputEmpty => {}
-                    ReadRecordResult::Record => break,
-                    _ => return None,
-                }
-            }
-            let begins = std::iter::once(0).chain(ends[..cells].iter().copied());
-            let cells = begins.zip(&ends[..cells]);
-            Some(
-                cells.map(|(begin, end)| String::from_utf8_lossy(&bytes[begin..*end]).into_owned()).collect(),
-            )
+        let mut records = Records::new(Input::of(Cursor::new(self.text.clone())), self.delimiter.0);
+        iter::from_fn(move || {
+            records.next_record().ok()??;
+            Some(records.cells().ok()?.into_iter().map(str::to_owned).collect())
         })
     }
 
@@ -323,20 +304,7 @@ fn trim_header(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// Why a record cannot be read.
-enum End {
-    Disk(io::Error),
-    Format(String),
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
 /// Splits the file into cells, and counts its lines.
-#[derive(Debug)]
 pub(crate) struct Records {
     input: Input,
     core: csv_core::Reader,
@@ -378,7 +346,7 @@ impl Records {
     /// Reads the names of the columns.
     pub(crate) fn read_header(&mut self, path: &Path) -> Result<Vec<String>, FileError> {
         let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
-        match self.next() {
+        match self.next_record() {
             Ok(Some(line)) => {
                 let cells = self.cells().map_err(|reason| refuse(format!("line {line}: {reason}")))?;
                 Ok(cells.into_iter().map(str::to_owned).collect())
@@ -386,29 +354,27 @@ impl Records {
             Ok(None) => {
                 Err(refuse("the file is empty; expected a header with the names of the columns".into()))
             }
-            Err(End::Disk(source)) => Err(FileError::Open { path: path.to_owned(), source }),
-            Err(End::Format(reason)) => Err(refuse(format!("in the header, {reason}"))),
+            Err(error) => Err(refuse(format!("in the header, {}", error.reason))),
         }
     }
 
     /// Reads the next record, and gives the line on which it begins. An error is fatal.
     pub(crate) fn next_record(&mut self) -> Result<Option<u64>, RowError> {
-        let begins = self.next_line();
-        self.next().map_err(|end| match end {
-            End::Disk(error) => RowError::fatal(Unit::Line, begins, read_failure(&error)),
-            End::Format(reason) => RowError::fatal(Unit::Line, self.begins, reason),
-        })
+        self.next().map_err(|reason| RowError::fatal(Unit::Line, self.begins, reason))
     }
 
-    fn next(&mut self) -> Result<Option<u64>, End> {
-        if !self.skip_line_ends()? {
+    /// # Errors
+    /// Why the rest cannot be read.
+    fn next(&mut self) -> Result<Option<u64>, String> {
+        self.begins = self.next_line();
+        if !self.skip_line_ends().map_err(|error| read_failure(&error))? {
             return Ok(None);
         }
         self.begins = self.next_line();
         self.cells = 0;
         let (start, mut filled) = (self.read, 0);
         loop {
-            let input = self.input.fill_buf()?;
+            let input = self.input.fill_buf().map_err(|error| read_failure(&error))?;
             let at_end = input.is_empty();
             // A line end completes a last line that has none, unless it is inside quotes.
             let input = if at_end { b"\n" } else { input };
@@ -417,26 +383,24 @@ impl Records {
             filled += written;
             self.cells += ended;
             if !at_end {
-                self.consume(consumed)?;
+                self.consume(consumed).map_err(|error| read_failure(&error))?;
             }
             match result {
                 ReadRecordResult::Record => return Ok(Some(self.begins)),
                 ReadRecordResult::InputEmpty if at_end => {
-                    return Err(End::Format("a quote that opens in this row is never closed".into()));
+                    return Err("a quote that opens in this row is never closed".into());
                 }
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull => self.bytes.resize(2 * self.bytes.len(), 0),
                 ReadRecordResult::OutputEndsFull if self.ends.len() >= MOST_CELLS => {
-                    return Err(End::Format(format!("this row has more than {MOST_CELLS} cells")));
+                    return Err(format!("this row has more than {MOST_CELLS} cells"));
                 }
                 ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len(), 0),
                 ReadRecordResult::End => return Ok(None),
             }
             if self.read - start > LONGEST as u64 {
                 let most = LONGEST >> 20;
-                return Err(End::Format(format!(
-                    "this row is longer than {most} MiB; is a closing quote missing?"
-                )));
+                return Err(format!("this row is longer than {most} MiB; is a closing quote missing?"));
             }
         }
     }
@@ -492,7 +456,6 @@ impl Records {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct CsvWriter {
     /// By the names of the columns: the index of the cell, how it is read, and whether texts are written as JSON, so that
     /// values of other types beside them are not taken for texts.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::{
     Bad,
     categories::category_name,
+    list_begin,
     variants::{Variant, colour_id, last_of_path, read_gender},
 };
 use crate::Warning;
@@ -43,12 +44,9 @@ const LISTS: [&str; 4] = ["size", "color", "material", "pattern"];
 const BETWEEN: &str = "/";
 
 /// The columns of a tab-separated feed.
-#[derive(Debug)]
 pub(super) struct MerchantColumns(Vec<String>);
 
 impl MerchantColumns {
-    /// # Errors
-    /// If there is no column for the id.
     pub(super) fn new(header: &[String]) -> Result<Self, String> {
         let name = |cell: &String| {
             let name = cell.trim().to_lowercase().replace(' ', "_");
@@ -56,8 +54,7 @@ impl MerchantColumns {
         };
         let names: Vec<String> = header.iter().map(name).collect();
         if !names.iter().any(|name| name == "id") {
-            let found = header.iter().take(8).map(|cell| format!("{cell:?}")).collect::<Vec<_>>().join(", ");
-            return Err(format!("a Merchant feed needs a column \"id\", found {found}"));
+            return Err(format!("a Merchant feed needs a column \"id\", found {}", list_begin(header)));
         }
         Ok(Self(names))
     }
@@ -148,9 +145,9 @@ fn variant<'f>(
         own.extend(prices);
         shared.extend(currency.map(|currency| ("currency", currency.into())));
     }
-    if let Some(stock) = in_stock {
-        variant.insert("stock".to_owned(), stock.now.into());
-        variant.extend(stock.later.map(|word| ("availability".to_owned(), word.into())));
+    if let Some((now, later)) = in_stock {
+        variant.insert("stock".to_owned(), now.into());
+        variant.extend(later.map(|word| ("availability".to_owned(), word.into())));
     }
     let is_plain = find("size").is_none() && find("color").is_none() && group.is_none_or(|group| group == id);
     Ok(Variant {
@@ -160,8 +157,8 @@ fn variant<'f>(
         group: group.map(str::to_owned),
         parent: is_plain.then(|| id.to_owned()),
         completes_others: false,
-        in_stock: in_stock.map(|stock| stock.now),
-        later: in_stock.and_then(|stock| stock.later),
+        in_stock: in_stock.map(|(now, _)| now),
+        later: in_stock.and_then(|(_, later)| later),
         shared,
         own,
         warning,
@@ -189,27 +186,16 @@ fn read_type(
 }
 
 /// Whether an article can be bought now, and the feed's word if it can only be ordered.
-#[derive(Clone, Copy)]
-struct Availability {
-    now: bool,
-    later: Option<&'static str>,
-}
-
-fn read_availability(text: &str) -> Result<Availability, String> {
+fn read_availability(text: &str) -> Result<(bool, Option<&'static str>), String> {
     let word = text.to_lowercase().replace([' ', '-', '_'], "");
     // Some programs write the words of schema.org, with its address.
-    let word = word.rsplit('/').next().unwrap_or_default();
-    Ok(match word {
-        "instock" | "available" | "limitedavailability" => Availability { now: true, later: None },
-        "outofstock" | "soldout" | "unavailable" | "discontinued" => Availability { now: false, later: None },
-        "preorder" | "presale" => Availability { now: false, later: Some("preorder") },
-        "backorder" | "availablefororder" => Availability { now: false, later: Some("backorder") },
-        _ => {
-            return Err(format!(
-                "availability is in_stock, out_of_stock, preorder or backorder, found {text:?}"
-            ));
-        }
-    })
+    match word.rsplit('/').next().unwrap_or_default() {
+        "instock" | "available" | "limitedavailability" => Ok((true, None)),
+        "outofstock" | "soldout" | "unavailable" | "discontinued" => Ok((false, None)),
+        "preorder" | "presale" => Ok((false, Some("preorder"))),
+        "backorder" | "availablefororder" => Ok((false, Some("backorder"))),
+        _ => Err(format!("availability is in_stock, out_of_stock, preorder or backorder, found {text:?}")),
+    }
 }
 
 /// Reads a price with a currency, such as `15.00 USD`. The currency may be missing or come first.
@@ -338,8 +324,7 @@ mod tests {
             ("pre-order", false, Some("preorder")),
             ("available for order", false, Some("backorder")),
         ] {
-            let read = read_availability(text).unwrap();
-            assert_eq!((read.now, read.later), (now, later), "{text}");
+            assert_eq!(read_availability(text), Ok((now, later)), "{text}");
         }
         for wrong in ["", "maybe", "https://schema.org/"] {
             assert!(read_availability(wrong).is_err(), "{wrong}");

@@ -93,6 +93,11 @@ impl Head {
     }
 }
 
+/// The first columns of a header, for messages.
+fn list_begin(header: &[String]) -> String {
+    header.iter().take(8).map(|cell| format!("{cell:?}")).collect::<Vec<_>>().join(", ")
+}
+
 /// The column that every export of Shopify has.
 const HANDLE: [&str; 2] = ["handle", "url handle"];
 
@@ -107,7 +112,6 @@ fn shopify_delimiter(line: &str) -> Delimiter {
 }
 
 /// Reads the articles of a feed.
-#[derive(Debug)]
 pub(super) struct FeedReader {
     source: Source,
     variants: Variants,
@@ -122,7 +126,6 @@ pub(super) struct FeedReader {
     ended: bool,
 }
 
-#[derive(Debug)]
 enum Source {
     Xml(Box<xml::Items>),
     Tsv(Box<Records>, google::MerchantColumns),
@@ -150,8 +153,6 @@ impl Entry {
 }
 
 impl FeedReader {
-    /// # Errors
-    /// If the header cannot be read, or lacks a column.
     pub(super) fn new(
         feed: Feed,
         mut input: Input,

@@ -7,71 +7,46 @@ use atelier_core::domain::{fold, json_number, parse_price};
 use serde_json::{Map, Value};
 
 use super::{
-    Bad, Entry,
+    Bad, Entry, list_begin,
     variants::{Variant, colour_id, last_of_path, read_gender},
 };
 use crate::{NotWorn, Warning};
 
-/// The names of the columns, in lower case: of the exports, and of Shopify's newer template.
-const COLUMNS: [(Column, &[&str]); 27] = [
-    (Column::Handle, &["handle", "url handle"]),
-    (Column::Title, &["title"]),
-    (Column::Vendor, &["vendor"]),
-    (Column::Category, &["product category"]),
-    (Column::Type, &["type"]),
-    (Column::Tags, &["tags"]),
-    (Column::Published, &["published", "published on online store"]),
-    (Column::Status, &["status"]),
-    (Column::OptionName(0), &["option1 name"]),
-    (Column::OptionName(1), &["option2 name"]),
-    (Column::OptionName(2), &["option3 name"]),
-    (Column::OptionValue(0), &["option1 value"]),
-    (Column::OptionValue(1), &["option2 value"]),
-    (Column::OptionValue(2), &["option3 value"]),
-    (Column::Tracker, &["variant inventory tracker", "inventory tracker"]),
-    (Column::Count, &["variant inventory qty", "inventory quantity"]),
-    (Column::Policy, &["variant inventory policy", "continue selling when out of stock"]),
-    (Column::Price, &["variant price", "price"]),
-    (Column::CompareAt, &["variant compare at price", "compare-at price"]),
-    (Column::Image, &["image src", "product image url"]),
-    (Column::Sku, &["variant sku", "sku"]),
-    (Column::Barcode, &["variant barcode", "barcode"]),
-    (Column::VariantImage, &["variant image", "variant image url"]),
-    (Column::GiftCard, &["gift card"]),
-    (
-        Column::Gender,
-        &["google shopping / gender", "target gender (product.metafields.shopify.target-gender)"],
-    ),
-    (Column::AgeGroup, &["google shopping / age group", "age group (product.metafields.shopify.age-group)"]),
-    (Column::Material, &["fabric (product.metafields.shopify.fabric)"]),
+/// The columns that are read, by their names in lower case: in the exports, and in Shopify's newer template. The first is the one
+/// by which they are known here.
+const COLUMNS: [&[&str]; 27] = [
+    &["handle", "url handle"],
+    &["title"],
+    &["vendor"],
+    &["product category"],
+    &["type"],
+    &["tags"],
+    &["published", "published on online store"],
+    &["status"],
+    &["option1 name"],
+    &["option2 name"],
+    &["option3 name"],
+    &["option1 value"],
+    &["option2 value"],
+    &["option3 value"],
+    &["variant inventory tracker", "inventory tracker"],
+    &["variant inventory qty", "inventory quantity"],
+    &["variant inventory policy", "continue selling when out of stock"],
+    &["variant price", "price"],
+    &["variant compare at price", "compare-at price"],
+    &["image src", "product image url"],
+    &["variant sku", "sku"],
+    &["variant barcode", "barcode"],
+    &["variant image", "variant image url"],
+    &["gift card"],
+    &["google shopping / gender", "target gender (product.metafields.shopify.target-gender)"],
+    &["google shopping / age group", "age group (product.metafields.shopify.age-group)"],
+    &["fabric (product.metafields.shopify.fabric)"],
 ];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
-    Handle,
-    Title,
-    Vendor,
-    Category,
-    Type,
-    Tags,
-    Published,
-    Status,
-    OptionName(usize),
-    OptionValue(usize),
-    Tracker,
-    Count,
-    Policy,
-    Price,
-    CompareAt,
-    Image,
-    Sku,
-    Barcode,
-    VariantImage,
-    GiftCard,
-    Gender,
-    AgeGroup,
-    Material,
-}
+const OPTION_NAMES: [&str; 3] = ["option1 name", "option2 name", "option3 name"];
+const OPTION_VALUES: [&str; 3] = ["option1 value", "option2 value", "option3 value"];
+const GENDER: &str = "google shopping / gender";
+const AGE_GROUP: &str = "google shopping / age group";
 
 /// What the options of products are called in shops' languages, folded.
 const SIZE: [&str; 23] = [
@@ -102,11 +77,10 @@ const SIZE: [&str; 23] = [
 const COLOUR: [&str; 6] = ["color", "colour", "farbe", "couleur", "kleur", "colore"];
 
 /// Which column a cell belongs to.
-#[derive(Debug)]
-pub(super) struct ProductColumns(Vec<Option<Column>>);
+pub(super) struct ProductColumns(Vec<Option<&'static str>>);
 
 /// What the first row of a product says for all.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Product {
     handle: String,
     kind: Option<String>,
@@ -128,19 +102,18 @@ enum OptionKind {
 }
 
 impl ProductColumns {
-    /// # Errors
-    /// If there is no column for the handle or the price.
     pub(super) fn new(header: &[String]) -> Result<Self, String> {
         let find = |cell: &String| {
             let name = cell.trim().to_lowercase();
-            COLUMNS.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(column, _)| *column)
+            COLUMNS.iter().find(|names| names.contains(&name.as_str())).map(|names| names[0])
         };
-        let columns: Vec<Option<Column>> = header.iter().map(find).collect();
-        for (column, name) in [(Column::Handle, "Handle"), (Column::Price, "Variant Price")] {
+        let columns: Vec<Option<&str>> = header.iter().map(find).collect();
+        for (column, name) in [("handle", "Handle"), ("variant price", "Variant Price")] {
             if !columns.contains(&Some(column)) {
-                let found =
-                    header.iter().take(8).map(|cell| format!("{cell:?}")).collect::<Vec<_>>().join(", ");
-                return Err(format!("Shopify's products need a column {name:?}, found {found}"));
+                return Err(format!(
+                    "Shopify's products need a column {name:?}, found {}",
+                    list_begin(header)
+                ));
             }
         }
         Ok(Self(columns))
@@ -156,11 +129,11 @@ impl ProductColumns {
             let (found, expected) = (cells.len(), self.0.len());
             return Err(format!("the header has {expected} cells, but this row has {found}").into());
         }
-        let find = |column: Column| {
+        let find = |column: &str| {
             let mut cells = self.0.iter().zip(cells).filter(|(other, _)| **other == Some(column));
             cells.find_map(|(_, cell)| Some(cell.trim()).filter(|cell| !cell.is_empty()))
         };
-        let handle = find(Column::Handle).ok_or("the column \"Handle\" is empty")?;
+        let handle = find("handle").ok_or("the column \"Handle\" is empty")?;
         let is_new = handle != product.handle;
         if is_new {
             *product = Product::new(handle, not_worn, find);
@@ -168,12 +141,12 @@ impl ProductColumns {
         if !product.is_offered {
             return Ok(if is_new { Entry::LeftOut } else { Entry::Nothing });
         }
-        if find(Column::Price).is_none() && find(Column::OptionValue(0)).is_none() {
+        if find("variant price").is_none() && find(OPTION_VALUES[0]).is_none() {
             return Ok(Entry::Nothing);
         }
         let variant = product.variant(is_new, find).map(Box::new).map(Entry::Variant);
         variant.map_err(|reason| {
-            let sku = find(Column::Sku).map(|sku| unquoted(sku).to_owned());
+            let sku = find("variant sku").map(|sku| unquoted(sku).to_owned());
             let article = colour_id(&product.handle, product.option(OptionKind::Colour, find));
             Bad { reason, ids: [article].into_iter().chain(sku).collect() }
         })
@@ -181,55 +154,55 @@ impl ProductColumns {
 }
 
 impl Product {
-    fn new<'c>(handle: &str, not_worn: &NotWorn, find: impl Fn(Column) -> Option<&'c str>) -> Self {
-        let kind = find(Column::Type).or_else(|| find(Column::Category).and_then(last_of_path));
+    fn new<'c>(handle: &str, not_worn: &NotWorn, find: impl Fn(&str) -> Option<&'c str>) -> Self {
+        let kind = find("type").or_else(|| find("product category").and_then(last_of_path));
         let kind = kind.map(str::to_owned);
         let options = [0, 1, 2].map(|number| {
-            let name = find(Column::OptionName(number))?;
+            let name = find(OPTION_NAMES[number])?;
             // Shopify's own, of a product without options.
-            let is_named = name != "Title" || find(Column::OptionValue(number)) != Some("Default Title");
+            let is_named = name != "Title" || find(OPTION_VALUES[number]) != Some("Default Title");
             let folded = fold(name);
             let is_in = |names: &[&str], kind| names.contains(&folded.as_str()).then_some(kind);
             let kind = is_in(&SIZE, OptionKind::Size).or_else(|| is_in(&COLOUR, OptionKind::Colour));
             is_named.then(|| (name.to_owned(), kind))
         });
         let named = [
-            ("brand", Column::Vendor),
-            ("product_type", Column::Category),
-            ("age_group", Column::AgeGroup),
-            ("material", Column::Material),
+            ("brand", "vendor"),
+            ("product_type", "product category"),
+            ("age_group", AGE_GROUP),
+            ("material", "fabric (product.metafields.shopify.fabric)"),
         ];
         let mut shared: Vec<(&'static str, Value)> =
             named.into_iter().filter_map(|(name, column)| Some((name, find(column)?.into()))).collect();
         shared.push(("item_group_id", handle.into()));
-        if let Some(gender) = find(Column::Gender) {
-            shared.push(("gender", read_gender(gender, find(Column::AgeGroup)).into()));
+        if let Some(gender) = find(GENDER) {
+            shared.push(("gender", read_gender(gender, find(AGE_GROUP)).into()));
         }
-        if let Some(tags) = find(Column::Tags) {
+        if let Some(tags) = find("tags") {
             let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).collect();
             shared.push(("tags", tags));
         }
-        let own = find(Column::Title).map(|title| ("name", title.into()));
-        let is_worn = !find(Column::GiftCard).is_some_and(|text| says(&YES, text))
-            && ![Column::Type, Column::Category].into_iter().filter_map(&find).any(|path| not_worn.has(path));
+        let own = find("title").map(|title| ("name", title.into()));
+        let is_worn = !find("gift card").is_some_and(|text| says(&YES, text))
+            && !["type", "product category"].into_iter().filter_map(&find).any(|path| not_worn.has(path));
         let is_offered = is_worn
-            && !find(Column::Published).is_some_and(|text| says(&NO, text))
-            && find(Column::Status).is_none_or(|status| status.eq_ignore_ascii_case("active"));
+            && !find("published").is_some_and(|text| says(&NO, text))
+            && find("status").is_none_or(|status| status.eq_ignore_ascii_case("active"));
         let (handle, own, begun) = (handle.to_owned(), own.into_iter().collect(), HashSet::new());
-        let image = find(Column::Image).map(str::to_owned);
+        let image = find("image src").map(str::to_owned);
         Self { handle, kind, options, shared, own, is_offered, image, begun }
     }
 
     /// The value of the first option of a kind.
-    fn option<'c>(&self, wanted: OptionKind, find: impl Fn(Column) -> Option<&'c str>) -> Option<&'c str> {
+    fn option<'c>(&self, wanted: OptionKind, find: impl Fn(&str) -> Option<&'c str>) -> Option<&'c str> {
         let is_wanted = |option: &Option<(_, Option<OptionKind>)>| matches!(option, Some((_, Some(kind))) if *kind == wanted);
-        find(Column::OptionValue(self.options.iter().position(is_wanted)?))
+        find(OPTION_VALUES[self.options.iter().position(is_wanted)?])
     }
 
     fn variant<'c>(
         &mut self,
         completes_others: bool,
-        find: impl Fn(Column) -> Option<&'c str>,
+        find: impl Fn(&str) -> Option<&'c str>,
     ) -> Result<Variant, String> {
         let (colour, size) = (self.option(OptionKind::Colour, &find), self.option(OptionKind::Size, &find));
         let article = colour_id(&self.handle, colour);
@@ -238,23 +211,23 @@ impl Product {
             if is_first { (self.shared.clone(), self.own.clone()) } else { Default::default() };
         shared.extend(colour.map(|colour| ("colour", colour.into())));
         if is_first {
-            let image = find(Column::Image).or(self.image.as_deref());
+            let image = find("image src").or(self.image.as_deref());
             shared.extend(image.map(|image| ("image", image.into())));
         }
-        let picture = find(Column::VariantImage);
+        let picture = find("variant image");
         own.extend(picture.map(|image| ("image", image.into())));
 
         let named = self.options.iter().zip(0..).filter_map(|(option, number)| {
             let (name, kind) = option.as_ref()?;
-            Some((name, *kind, find(Column::OptionValue(number))?))
+            Some((name, *kind, find(OPTION_VALUES[number])?))
         });
         let others =
             named.clone().filter(|(_, kind, _)| *kind != Some(OptionKind::Colour)).map(|(.., value)| value);
         let id =
-            find(Column::Sku).map_or_else(|| variant_id(&article, others), |sku| unquoted(sku).to_owned());
+            find("variant sku").map_or_else(|| variant_id(&article, others), |sku| unquoted(sku).to_owned());
         let options: Map<String, Value> =
             named.map(|(name, _, value)| (name.clone(), value.into())).collect();
-        let texts = [("size", size), ("gtin", find(Column::Barcode).map(unquoted)), ("image", picture)];
+        let texts = [("size", size), ("gtin", find("variant barcode").map(unquoted)), ("image", picture)];
         let mut fields: Map<String, Value> = [("id".to_owned(), id.into())].into_iter().collect();
         fields.extend(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into()))));
         if !options.is_empty() {
@@ -265,8 +238,10 @@ impl Product {
             find(column).map(read).transpose()
         };
         let number = |price: f64| json_number(price).map(Value::Number);
-        let (now, before) =
-            (price(Column::Price, "Variant Price")?, price(Column::CompareAt, "Variant Compare At Price")?);
+        let (now, before) = (
+            price("variant price", "Variant Price")?,
+            price("variant compare at price", "Variant Compare At Price")?,
+        );
         let before = before.filter(|before| now.is_some_and(|now| *before > now));
         for (name, price) in [("price", now), ("regular_price", before)] {
             if let Some(price) = price.and_then(number) {
@@ -333,11 +308,11 @@ struct Stock {
 }
 
 /// A variant whose inventory is not tracked can be bought, and so can one that is sold on when there is none.
-fn read_stock<'c>(find: &impl Fn(Column) -> Option<&'c str>) -> Result<Stock, String> {
+fn read_stock<'c>(find: &impl Fn(&str) -> Option<&'c str>) -> Result<Stock, String> {
     let goes_on = |text: &str| says(&["continue"], text) || says(&YES, text);
-    let goes_on = find(Column::Policy).is_some_and(goes_on);
-    let is_tracked = find(Column::Tracker).is_some();
-    let Some(count) = find(Column::Count).filter(|_| is_tracked) else {
+    let goes_on = find("variant inventory policy").is_some_and(goes_on);
+    let is_tracked = find("variant inventory tracker").is_some();
+    let Some(count) = find("variant inventory qty").filter(|_| is_tracked) else {
         let warning = (is_tracked && !goes_on).then_some(Warning::NotCounted);
         return Ok(Stock { is_any: true, count: None, warning });
     };

@@ -21,7 +21,6 @@ const CHILDREN: [&str; 8] =
 const MOST_BYTES: usize = 1 << 30;
 
 /// An article in one size.
-#[derive(Debug)]
 pub(super) struct Variant {
     /// Its fields in the article's list of variants, with its id.
     pub(super) fields: Map<String, Value>,
@@ -46,7 +45,6 @@ pub(super) struct Variant {
 }
 
 /// A complete article, at the line of its first variant.
-#[derive(Debug)]
 pub(super) struct Article {
     pub(super) line: u64,
     pub(super) fields: Fields,
@@ -54,7 +52,7 @@ pub(super) struct Article {
 }
 
 /// The articles whose variants may still come, and those that are complete.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Variants {
     open: Vec<Group>,
     /// The indices of their articles in `open`, by their groups and ids. Two groups with the same id are two articles, which the
@@ -69,7 +67,6 @@ pub(super) struct Variants {
     complete: VecDeque<Article>,
 }
 
-#[derive(Debug)]
 struct Group {
     line: u64,
     first: Variant,
@@ -81,9 +78,6 @@ struct Group {
 
 impl Variants {
     /// Gives a reason if the variant is one that its article has. An error ends the file.
-    ///
-    /// # Errors
-    /// If too many articles wait for their variants.
     pub(super) fn add(&mut self, line: u64, variant: Variant) -> Result<Option<Bad>, String> {
         let mut refusal = None;
         if variant.completes_others {
@@ -205,7 +199,8 @@ impl Group {
                 self.first.own.push((name, value));
             }
         }
-        self.first.in_stock = either(self.first.in_stock, in_stock);
+        // `Some(true)` is the greatest, and `None` the least.
+        self.first.in_stock = self.first.in_stock.max(in_stock);
         self.first.later = self.first.later.or(later);
         self.variants.push(fields.into());
         None
@@ -232,13 +227,6 @@ impl Group {
         fields.push(("variants", variants.into()));
         let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Article { line, fields, warnings }
-    }
-}
-
-fn either(one: Option<bool>, other: Option<bool>) -> Option<bool> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one || other),
-        (known, None) | (None, known) => known,
     }
 }
 

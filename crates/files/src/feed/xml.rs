@@ -4,7 +4,6 @@
 //! [`LONGEST`] bytes, and elements are nested at most [`DEEPEST`] deep.
 
 use std::{
-    fmt,
     io::{self, BufRead, Read},
     mem,
 };
@@ -70,9 +69,6 @@ impl Items {
     }
 
     /// The next item; `None` at the end.
-    ///
-    /// # Errors
-    /// If the rest of the file cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Item>, RowError> {
         let mut buffer = mem::take(&mut self.buffer);
         let next = loop {
@@ -100,9 +96,6 @@ impl Items {
     }
 
     /// Takes what comes next, in Google's namespace or not.
-    ///
-    /// # Errors
-    /// Why the rest of the file cannot be read.
     fn take(&mut self, event: Event<'_>, is_google: bool, line: u64) -> Result<Step, String> {
         match event {
             Event::Start(start) => self.open(&start, is_google, line)?,
@@ -338,11 +331,5 @@ impl BufRead for Limited {
             self.input.consume(length);
             self.left -= length;
         }
-    }
-}
-
-impl fmt::Debug for Items {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Items").field("depth", &self.depth).finish_non_exhaustive()
     }
 }

@@ -30,7 +30,6 @@ const MAX_PAGES: usize = 256 << 20;
 pub(super) const MAX_VALUES: usize = 4 << 20;
 
 /// A file that refuses to read a page of an unreasonable size, before the page is decompressed.
-#[derive(Debug)]
 pub(super) struct BoundedFile {
     file: File,
     /// Whether the file's description was read, so that only pages follow.
@@ -67,7 +66,6 @@ impl ChunkReader for BoundedFile {
 }
 
 /// The bytes from a position on.
-#[derive(Debug)]
 pub(super) struct Start {
     bytes: BufReader<File>,
     /// Whether they begin with the header of a page, which was not checked yet.
@@ -173,7 +171,7 @@ fn read_number(bytes: &mut impl BufRead) -> Option<u64> {
 }
 
 /// The pages in memory of a row group's columns.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Held(Arc<AtomicUsize>);
 
 /// The pages of a column. They are refused if those in memory become too large.

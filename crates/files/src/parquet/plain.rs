@@ -23,14 +23,24 @@ pub enum PlainColumn {
 impl PlainColumn {
     /// A field whose every row has a value.
     pub(crate) fn field(&self, name: &str) -> Result<TypePtr, ParquetError> {
+        self.field_of(name, Repetition::REQUIRED, LogicalType::String)
+    }
+
+    /// `of_texts` is what texts mean.
+    pub(super) fn field_of(
+        &self,
+        name: &str,
+        repetition: Repetition,
+        of_texts: LogicalType,
+    ) -> Result<TypePtr, ParquetError> {
         let (physical, logical) = match self {
             Self::Bools(_) => (Physical::BOOLEAN, None),
             Self::Ints(_) => (Physical::INT32, None),
             Self::Longs(_) => (Physical::INT64, None),
             Self::Doubles(_) => (Physical::DOUBLE, None),
-            Self::Texts(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Self::Texts(_) => (Physical::BYTE_ARRAY, Some(of_texts)),
         };
-        let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+        let field = Type::primitive_type_builder(name, physical).with_repetition(repetition);
         field.with_logical_type(logical).build().map(Arc::new)
     }
 
@@ -60,9 +70,6 @@ impl PlainColumn {
 }
 
 /// The bytes of a file with these columns, by their names.
-///
-/// # Errors
-/// If the columns have different lengths.
 pub fn write_columns(name: &str, columns: Vec<(&str, PlainColumn)>) -> io::Result<Vec<u8>> {
     let fields = columns.iter().map(|(name, column)| column.field(name)).collect::<Result<_, _>>()?;
     let mut file = super::create(name, fields, Vec::new())?;

@@ -16,7 +16,6 @@ use crate::{
 const PANDAS_INDEX: &str = "__index_level_";
 
 /// A column of values, as Parquet stores it.
-#[derive(Debug, Clone)]
 pub(super) struct Leaf {
     /// The column's number in the file.
     pub(super) column: usize,
@@ -53,7 +52,6 @@ pub(super) enum Holds {
 }
 
 /// The columns of a file that are read.
-#[derive(Debug)]
 pub(super) struct Plan {
     pub(super) leaves: Vec<Leaf>,
     /// Says which columns are not, and why.
@@ -61,9 +59,6 @@ pub(super) struct Plan {
 }
 
 /// Finds the columns of a table. One that cannot be read and that nothing needs is left out.
-///
-/// # Errors
-/// Why these columns do not fit the table.
 pub(super) fn find_columns<T: Table>(
     root: &Type,
     schema: &Schema,
@@ -77,25 +72,11 @@ pub(super) fn find_columns<T: Table>(
             walk.columns += count_columns(field);
             continue;
         };
-        walk.step(field, name, 0);
+        walk.step::<T>(field, name, 0);
         if T::FEATURES && name == "features" && !field.is_primitive() {
             names.extend(field.get_fields().iter().map(|inner| format!("features.{}", inner.name())));
         } else {
             names.push(name.to_owned());
-        }
-    }
-    let mut leaves = Vec::new();
-    for found in walk.leaves {
-        let path = found.path.clone();
-        let leaf = found.leaf::<T>();
-        // No feature is an object.
-        if matches!(leaf.target, Target::Feature(_)) && !leaf.inside.is_empty() {
-            let path = path[..path.len() - leaf.inside.len()].to_vec();
-            if !walk.refused.iter().any(|refused| refused.path == path) {
-                walk.refused.push(Refused { path, found: "a struct".into() });
-            }
-        } else {
-            leaves.push(leaf);
         }
     }
     if let Some(needed) = walk.refused.iter().find(|refused| refused.is_needed::<T>(schema)) {
@@ -109,44 +90,25 @@ pub(super) fn find_columns<T: Table>(
             unread.join(", ")
         )
     });
-    Ok(Plan { leaves, unread })
+    Ok(Plan { leaves: walk.leaves, unread })
 }
 
 struct Walk {
-    leaves: Vec<Found>,
+    leaves: Vec<Leaf>,
     refused: Vec<Refused>,
     columns: usize,
     path: Vec<String>,
 }
 
-struct Found {
-    column: usize,
-    path: Vec<String>,
-    holds: Holds,
-    present: i16,
-    element: Option<i16>,
-}
-
-impl Found {
-    fn leaf<T: Table>(self) -> Leaf {
-        let Self { column, path, holds, present, element } = self;
-        let name = path.join(".");
-        let (target, inside) = find_target::<T>(path);
-        Leaf { column, target, inside, name, holds, present, element }
-    }
-}
-
 /// The target of a column's value, and its path of structs within it.
-fn find_target<T: Table>(path: Vec<String>) -> (Target, Vec<String>) {
-    let mut path = path.into_iter();
-    let outer = path.next().expect("a column has a name; this is a bug");
-    let target = match Target::from_column::<T>(&outer) {
-        Target::Field(name) if T::FEATURES && name == "features" => {
-            path.next().map_or(Target::Field(name), Target::Feature)
+fn find_target<T: Table>(path: &[String]) -> (Target, &[String]) {
+    let (outer, inside) = path.split_first().expect("a column has a name; this is a bug");
+    match (Target::from_column::<T>(outer), inside) {
+        (Target::Field(name), [feature, inside @ ..]) if T::FEATURES && name == "features" => {
+            (Target::Feature(feature.clone()), inside)
         }
-        target => target,
-    };
-    (target, path.collect())
+        (target, inside) => (target, inside),
+    }
 }
 
 /// A column that cannot be read.
@@ -157,7 +119,7 @@ struct Refused {
 
 impl Refused {
     fn is_needed<T: Table>(&self, schema: &Schema) -> bool {
-        match find_target::<T>(self.path.clone()).0 {
+        match find_target::<T>(&self.path).0 {
             Target::Feature(name) => schema.feature(&name).is_some(),
             // Every field but an article's attributes is the table's own.
             Target::Field(_) if T::FEATURES => true,
@@ -181,62 +143,65 @@ impl Refused {
 
 impl Walk {
     /// `level` is the definition level of the parent.
-    fn step(&mut self, field: &Type, name: &str, level: i16) {
+    fn step<T: Table>(&mut self, field: &Type, name: &str, level: i16) {
         self.path.push(name.to_owned());
         let before = self.columns;
-        if let Err(found) = self.read(field, level) {
+        if let Err(found) = self.read::<T>(field, level) {
             self.refused.push(Refused { path: self.path.clone(), found });
             self.columns = before + count_columns(field);
         }
         self.path.pop();
     }
 
-    /// # Errors
-    /// What it contains that cannot be read.
-    fn read(&mut self, field: &Type, level: i16) -> Result<(), String> {
+    fn read<T: Table>(&mut self, field: &Type, level: i16) -> Result<(), String> {
         let repetition = repetition(field);
         let level = level + i16::from(repetition != Repetition::REQUIRED);
         if repetition == Repetition::REPEATED {
             // protobuf writes a list without a group around it.
-            self.leaf(field, level, Some(level))
+            self.leaf::<T>(field, level, Some(level))
         } else if field.is_primitive() {
-            self.leaf(field, level, None)
+            self.leaf::<T>(field, level, None)
         } else if converted_type(field) == ConvertedType::LIST {
-            self.list(field, level)
+            self.list::<T>(field, level)
         } else if matches!(converted_type(field), ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE) {
             Err("a map".into())
+        } else if matches!(find_target::<T>(&self.path).0, Target::Feature(_)) {
+            // No feature is an object.
+            Err("a struct".into())
         } else {
             for inner in field.get_fields() {
-                self.step(inner, inner.name(), level);
+                self.step::<T>(inner, inner.name(), level);
             }
             Ok(())
         }
     }
 
     /// Ignores the names within a list: every writer has its own.
-    fn list(&mut self, field: &Type, level: i16) -> Result<(), String> {
+    fn list<T: Table>(&mut self, field: &Type, level: i16) -> Result<(), String> {
         let [repeated] = field.get_fields() else { return Err("a list of an unknown form".into()) };
         if repetition(repeated) != Repetition::REPEATED {
             return Err("a list of an unknown form".into());
         }
         let element = level + 1;
         if repeated.is_primitive() {
-            return self.leaf(repeated, element, Some(element));
+            return self.leaf::<T>(repeated, element, Some(element));
         }
         let [inner] = repeated.get_fields() else { return Err("a list of structs".into()) };
         match repetition(inner) {
-            Repetition::REQUIRED => self.leaf(inner, element, Some(element)),
-            Repetition::OPTIONAL => self.leaf(inner, element + 1, Some(element)),
+            Repetition::REQUIRED => self.leaf::<T>(inner, element, Some(element)),
+            Repetition::OPTIONAL => self.leaf::<T>(inner, element + 1, Some(element)),
             Repetition::REPEATED => Err("a list of lists".into()),
         }
     }
 
-    fn leaf(&mut self, field: &Type, present: i16, element: Option<i16>) -> Result<(), String> {
+    fn leaf<T: Table>(&mut self, field: &Type, present: i16, element: Option<i16>) -> Result<(), String> {
         if !field.is_primitive() {
             return Err("a list of lists or structs".into());
         }
         let holds = holds(field)?;
-        self.leaves.push(Found { column: self.columns, path: self.path.clone(), holds, present, element });
+        let (target, inside) = find_target::<T>(&self.path);
+        let (column, inside, name) = (self.columns, inside.to_vec(), self.path.join("."));
+        self.leaves.push(Leaf { column, target, inside, name, holds, present, element });
         self.columns += 1;
         Ok(())
     }

@@ -4,7 +4,6 @@
 //! bad text.
 
 use std::{
-    fmt,
     fs::File,
     os::unix::fs::FileExt,
     path::Path,
@@ -62,16 +61,6 @@ pub(crate) struct ParquetReader {
     bytes: u64,
 }
 
-impl fmt::Debug for ParquetReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParquetReader")
-            .field("leaves", &self.leaves)
-            .field("read", &self.read)
-            .field("total", &self.total)
-            .finish_non_exhaustive()
-    }
-}
-
 impl ParquetReader {
     /// Whether a file begins as Parquet does. A pipe cannot be Parquet.
     pub(crate) fn recognise(file: &File) -> bool {
@@ -79,8 +68,6 @@ impl ParquetReader {
         file.read_exact_at(&mut begin, 0).is_ok() && &begin == b"PAR1"
     }
 
-    /// # Errors
-    /// If it is not a readable Parquet file, or its columns do not fit the table.
     pub(crate) fn new<T: Table>(
         file: File,
         path: &Path,

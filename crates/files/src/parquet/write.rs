@@ -1,9 +1,9 @@
 //! Writing Parquet files, a row group at a time.
 
-use std::{collections::HashMap, fmt, io, sync::Arc};
+use std::{collections::HashMap, io, sync::Arc};
 
 use ::parquet::{
-    basic::{LogicalType, Repetition, Type as Physical},
+    basic::{LogicalType, Repetition},
     errors::ParquetError,
     file::writer::SerializedFileWriter,
     schema::types::{Type, TypePtr},
@@ -32,23 +32,12 @@ pub(crate) struct ParquetWriter {
     bytes: usize,
 }
 
-impl fmt::Debug for ParquetWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParquetWriter").field("rows", &self.rows).finish_non_exhaustive()
-    }
-}
-
 impl ParquetWriter {
     pub(crate) fn new<T: Table>(columns: &TableColumns<T>, file: NamedTempFile) -> io::Result<Self> {
-        let columns = columns.columns();
+        let columns: Vec<Buffer> = columns.columns().into_iter().map(Buffer::new).collect();
         let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
-        Ok(Self {
-            file: super::create(T::NAME, fields, file)?,
-            indices: columns.iter().map(|column| column.name.clone()).zip(0..).collect(),
-            columns: columns.into_iter().map(Buffer::new).collect(),
-            rows: 0,
-            bytes: 0,
-        })
+        let indices = columns.iter().map(|buffer| buffer.column.name.clone()).zip(0..).collect();
+        Ok(Self { file: super::create(T::NAME, fields, file)?, indices, columns, rows: 0, bytes: 0 })
     }
 
     pub(crate) fn write<T: Table>(&mut self, fields: Fields) -> Result<(), WriteError> {
@@ -92,38 +81,24 @@ impl ParquetWriter {
     }
 }
 
-fn field(column: &Column) -> Result<TypePtr, ParquetError> {
+fn field(Buffer { column, values, .. }: &Buffer) -> Result<TypePtr, ParquetError> {
     let repetition = if column.required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
-    let text = |name, repetition| {
-        Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
-            .with_repetition(repetition)
-            .with_logical_type(Some(LogicalType::String))
-            .build()
-    };
-    let plain =
-        |physical| Type::primitive_type_builder(&column.name, physical).with_repetition(repetition).build();
-    let field = match column.kind {
-        Kind::Text => text(&column.name, repetition),
-        Kind::Bool => plain(Physical::BOOLEAN),
-        Kind::Integer | Kind::Long => plain(Physical::INT64),
-        Kind::Double => plain(Physical::DOUBLE),
-        Kind::Json => Type::primitive_type_builder(&column.name, Physical::BYTE_ARRAY)
-            .with_repetition(repetition)
-            .with_logical_type(Some(LogicalType::Json))
-            .build(),
+    match column.kind {
+        Kind::Json => values.field_of(&column.name, repetition, LogicalType::Json),
         Kind::Texts => {
             let list = Type::group_type_builder("list")
                 .with_repetition(Repetition::REPEATED)
-                .with_fields(vec![Arc::new(text("element", Repetition::REQUIRED)?)])
+                .with_fields(vec![values.field("element")?])
                 .build()?;
             Type::group_type_builder(&column.name)
                 .with_repetition(repetition)
                 .with_logical_type(Some(LogicalType::List))
                 .with_fields(vec![Arc::new(list)])
                 .build()
+                .map(Arc::new)
         }
-    };
-    field.map(Arc::new)
+        _ => values.field_of(&column.name, repetition, LogicalType::String),
+    }
 }
 
 /// A column of the row group being filled.

@@ -111,6 +111,11 @@ fn open<T: Table>(path: &Path) -> Rows<T> {
     read(path, &SCHEMA).unwrap()
 }
 
+/// Why a file is not opened.
+fn refuse<T: Table>(path: &Path) -> String {
+    read::<T>(path, &SCHEMA).map(drop).unwrap_err().to_string().replace(path.to_str().unwrap(), "FILE")
+}
+
 /// The rows of a file, none of which is bad.
 fn values<T: Table>(path: &Path) -> Vec<T> {
     open(path).map(|row| row.unwrap().value).collect()

@@ -231,9 +231,6 @@ fn rows_of_unreasonable_size_are_refused() {
 
 #[test]
 fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
-    fn refuse<T: Table>(path: &Path) -> String {
-        read::<T>(path, &SCHEMA).map(drop).unwrap_err().to_string()
-    }
     let folder = Folder::new();
     fs::create_dir(folder.path("spark.parquet")).unwrap();
     for (name, content, said) in [
@@ -247,7 +244,7 @@ fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
         ("spark.parquet", "none", "cannot read FILE: it is a folder; name a file in it"),
     ] {
         let path = if content == "none" { folder.path(name) } else { folder.file(name, content) };
-        let error = refuse::<Article>(&path).replace(path.to_str().unwrap(), "FILE");
+        let error = refuse::<Article>(&path);
         assert!(error.starts_with(said), "{said}: {error}");
     }
     let twice = refuse::<Customer>(&folder.file("c.csv", "id,age,features.age\n"));

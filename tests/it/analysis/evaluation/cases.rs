@@ -4,10 +4,7 @@
 use std::collections::HashSet;
 
 use atelier_core::domain::{ArticleId, Customer, CustomerId, Method};
-use atelier_engine::{
-    evaluation::{By, Lead, Ranks, Selection, Versus},
-    release::Release,
-};
+use atelier_engine::evaluation::{By, Lead, Ranks, Selection, Stored, Versus};
 use serde_json::json;
 
 use crate::{
@@ -22,7 +19,7 @@ const VERSUS: Versus =
 
 /// The demo's single answers, and for each of its customers whether the database has them.
 fn ranks() -> (Ranks, Vec<bool>) {
-    let ranks = Ranks::from_release(&Release::open(&models().join("demo")).unwrap()).unwrap();
+    let ranks = Stored::read(&models().join("demo")).unwrap().ranks.unwrap();
     let known: HashSet<CustomerId> = rows::<Customer>().into_iter().map(|customer| customer.id).collect();
     let among = ranks.customers().iter().map(|customer| known.contains(customer)).collect();
     (ranks, among)

@@ -7,10 +7,7 @@ pub mod new_articles;
 use std::{fs, path::Path};
 
 use atelier_core::domain::{Method, Role};
-use atelier_engine::{
-    evaluation::{Figures, Published},
-    release::Release,
-};
+use atelier_engine::evaluation::{Published, Stored};
 use serde_json::{Value, json};
 
 use crate::harness::{Analyst, Demo, Html, apply, models, on_sqlite};
@@ -179,7 +176,7 @@ async fn curves_and_segments_have_their_numbers(Analyst(_service, analyst): Anal
 
     analyst.page("/evaluation/segments?by=&metric=").await.has(["customer seen in training"]);
     let page = analyst.page("/evaluation/segments?by=gender&metric=recall_at_1&method=np").await;
-    let figures = Figures::from_release(&Release::open(&models().join("demo")).unwrap()).unwrap();
+    let figures = Stored::read(&models().join("demo")).unwrap().figures.unwrap();
     let segments = &figures.evaluation_of(Method::Np).unwrap().segments;
     let female = segments.iter().find(|one| one.by == "gender" && one.value == "female").unwrap();
     let figure = female.summary.scores.recall_at_1;

@@ -105,16 +105,11 @@ enum KindName {
 }
 
 impl Schema {
-    /// # Errors
-    /// If the text is not TOML of the right shape, or a feature is invalid.
     pub fn parse(source: &str) -> Result<Self, SchemaError> {
         Self::parse_or(source, OutfitSize::default())
     }
 
     /// Reads a release's schema. Releases say the size of outfits since it may be another than the paper's.
-    ///
-    /// # Errors
-    /// As [`Schema::parse`].
     pub fn parse_released(source: &str) -> Result<Self, SchemaError> {
         Self::parse_or(source, OutfitSize::PAPER)
     }
@@ -290,8 +285,7 @@ fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
     })
 }
 
-/// # Errors
-/// What is wrong with the tables. `index` has the feature's values.
+/// `index` has the feature's values.
 fn requirements(requires: toml::Value, index: &HashMap<String, u32>) -> Result<Vec<Requirement>, String> {
     let tables = match requires {
         toml::Value::Array(tables) if tables.is_empty() => {

@@ -8,7 +8,7 @@ mod requirement;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::Value;
 
@@ -16,7 +16,9 @@ pub use file::SchemaError;
 pub use requirement::Requirement;
 
 use self::display::Display;
-use super::{Article, FeatureValue, Features, OutfitSize, fold_for, json_number, number::integer_word};
+use super::{
+    Article, FeatureValue, Features, OutfitSize, WrongFeature, fold_for, json_number, number::integer_word,
+};
 
 /// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
 pub const FEATURE_WIDTH: usize = 32;
@@ -120,7 +122,7 @@ impl Feature {
         &self,
         value: &FeatureValue,
         warnings: &mut Vec<FeatureWarning>,
-    ) -> Result<Vec<u32>, FeatureError> {
+    ) -> Result<Vec<u32>, WrongFeature> {
         let mut index = |word: &String| {
             let found = self.index.get(word).copied();
             if found.is_none() {
@@ -129,8 +131,11 @@ impl Feature {
             }
             found
         };
-        let refuse =
-            || FeatureError { feature: self.name.clone(), expected: self.expected(), found: describe(value) };
+        let refuse = || {
+            let (name, expected) = (self.name.clone(), self.expected());
+            let reason = format!("feature {name:?} takes {expected}, found {}", describe(value));
+            WrongFeature { name, reason }
+        };
         match (&self.kind, value) {
             (Kind::Category | Kind::Set, FeatureValue::Text(word)) => Ok(index(word).into_iter().collect()),
             (Kind::Category | Kind::Set, FeatureValue::Number(number)) => {
@@ -160,9 +165,6 @@ impl Feature {
     }
 
     /// The name of a row of its embedding table.
-    ///
-    /// # Panics
-    /// If there is no such row.
     pub fn row_name(&self, row: u32) -> String {
         let Some(index) = (row as usize).checked_sub(1) else { return "not given".to_owned() };
         match &self.kind {
@@ -202,21 +204,15 @@ fn describe(value: &FeatureValue) -> String {
     }
 }
 
-/// A feature's value has the wrong type; its request or row is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("feature {feature:?} takes {expected}, found {found}")]
-pub struct FeatureError {
-    pub feature: String,
-    pub expected: &'static str,
-    pub found: String,
-}
-
 /// A part of a profile that the schema does not list, or a number that cannot be true. The former is encoded as not given,
 /// and stays in the stored profile: a later schema may list it. The latter is in the lowest or highest bucket.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum FeatureWarning {
+    #[error("the schema has no feature {feature:?}; models do not see it")]
     UnknownFeature { feature: String },
+    #[error("feature {feature:?} has no value {value:?}; models do not see it")]
     UnknownValue { feature: String, value: String },
+    #[error("feature {feature:?} is {value}, but {plausible} is plausible; models see the nearest bucket")]
     ImplausibleNumber { feature: String, value: String, plausible: String },
 }
 
@@ -245,25 +241,6 @@ impl FeatureWarning {
                 feature == other
             }
             _ => self == other,
-        }
-    }
-}
-
-impl fmt::Display for FeatureWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownFeature { feature } => {
-                write!(f, "the schema has no feature {feature:?}; models do not see it")
-            }
-            Self::UnknownValue { feature, value } => {
-                write!(f, "feature {feature:?} has no value {value:?}; models do not see it")
-            }
-            Self::ImplausibleNumber { feature, value, plausible } => {
-                write!(
-                    f,
-                    "feature {feature:?} is {value}, but {plausible} is plausible; models see the nearest bucket"
-                )
-            }
         }
     }
 }
@@ -342,10 +319,7 @@ impl Schema {
     }
 
     /// Encodes a profile, for training and serving alike.
-    ///
-    /// # Errors
-    /// Every feature whose value has the wrong type.
-    pub fn encode(&self, features: &Features) -> Result<Encoding, Vec<FeatureError>> {
+    pub fn encode(&self, features: &Features) -> Result<Encoding, Vec<WrongFeature>> {
         let mut warnings = Vec::new();
         let mut errors = Vec::new();
         let mut indices = vec![Vec::new(); self.features.len()];

@@ -20,16 +20,12 @@ impl Svg {
     /// `title` names the chart, `about` describes it in a sentence. The name is no `title` element, which browsers would show
     /// at the pointer, over what a spot says.
     pub(super) fn new(class: &str, width: f64, height: f64, title: &str, about: &str) -> Self {
-        let mut svg = Self { text: String::new() };
-        svg.put(format_args!(
-            "<svg class=\"chart {class}\" viewBox=\"0 0 {} {}\" role=\"img\" \
-             aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\"><desc>{}</desc>",
-            Short(width),
-            Short(height),
-            Escaped(title),
-            Escaped(about)
-        ));
-        svg
+        let (width, height, title, about) = (Short(width), Short(height), Escaped(title), Escaped(about));
+        let text = format!(
+            "<svg class=\"chart {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\" \
+             xmlns=\"http://www.w3.org/2000/svg\"><desc>{about}</desc>"
+        );
+        Self { text }
     }
 
     pub(super) fn finish(mut self) -> String {
@@ -38,13 +34,7 @@ impl Svg {
     }
 
     pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        self.put(format_args!(
-            "<path class=\"{class}\" d=\"M{} {}L{} {}\"/>",
-            Short(from.0),
-            Short(from.1),
-            Short(to.0),
-            Short(to.1)
-        ));
+        self.path(class, &format!("M{}L{}", At(from), At(to)));
     }
 
     pub(super) fn path(&mut self, class: &str, d: &str) {
@@ -53,28 +43,23 @@ impl Svg {
 
     /// A line through all points.
     pub(super) fn polyline(&mut self, points: impl Iterator<Item = (f64, f64)>) {
-        self.text.push_str("<path class=\"line\" d=\"");
-        for (number, (x, y)) in points.enumerate() {
-            self.put(format_args!("{}{} {}", if number == 0 { 'M' } else { 'L' }, Short(x), Short(y)));
-        }
-        self.text.push_str("\"/>");
+        let corners = join(points);
+        let start = if corners.is_empty() { "" } else { "M" };
+        self.path("line", &format!("{start}{corners}"));
     }
 
     /// The area inside these points; nothing without points.
     pub(super) fn area(&mut self, points: impl Iterator<Item = (f64, f64)>) {
-        let corners: Vec<String> = points.map(|(x, y)| format!("{} {}", Short(x), Short(y))).collect();
+        let corners = join(points);
         if !corners.is_empty() {
-            self.path("band", &format!("M{}z", corners.join("L")));
+            self.path("band", &format!("M{corners}z"));
         }
     }
 
     pub(super) fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
+        let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(Short);
         self.put(format_args!(
-            "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-            Short(at.0),
-            Short(at.1),
-            Short(size.0),
-            Short(size.1)
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
         ));
     }
 
@@ -85,12 +70,8 @@ impl Svg {
             Anchor::End => " text-anchor=\"end\"",
         };
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-        self.put(format_args!(
-            "<text{class} x=\"{}\" y=\"{}\"{anchor}>{}</text>",
-            Short(at.0),
-            Short(at.1),
-            Escaped(text)
-        ));
+        let (x, y, text) = (Short(at.0), Short(at.1), Escaped(text));
+        self.put(format_args!("<text{class} x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>"));
     }
 
     /// A spot that says something when it is pointed at, with the words above `words`. Those that are drawn later lie over the
@@ -144,34 +125,27 @@ fn classes(series: usize) -> String {
 /// The outline of a mark around a point: six shapes, first filled, then hollow.
 fn outline(series: usize, (x, y): (f64, f64), size: f64) -> String {
     let r = size;
-    let at = |dx: f64, dy: f64| format!("{} {}", Short(x + dx), Short(y + dy));
+    let at = |dx: f64, dy: f64| At((x + dx, y + dy));
     match series % (KINDS / 2) {
-        0 => format!(
-            "M{}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z",
-            at(-r, 0.0),
-            r = Short(r),
-            d = Short(2.0 * r)
-        ),
+        0 => {
+            let (from, r, d) = (at(-r, 0.0), Short(r), Short(2.0 * r));
+            format!("M{from}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z")
+        }
         1 => {
             let edge = 1.8 * r;
             format!("M{}h{s}v{s}h-{s}z", at(-edge / 2.0, -edge / 2.0), s = Short(edge))
         }
         2 => format!("M{}L{}L{}z", at(0.0, -1.2 * r), at(1.2 * r, 0.9 * r), at(-1.2 * r, 0.9 * r)),
-        3 => format!(
-            "M{}L{}L{}L{}z",
-            at(0.0, -1.35 * r),
-            at(1.35 * r, 0.0),
-            at(0.0, 1.35 * r),
-            at(-1.35 * r, 0.0)
-        ),
+        3 => {
+            let r = 1.35 * r;
+            format!("M{}L{}L{}L{}z", at(0.0, -r), at(r, 0.0), at(0.0, r), at(-r, 0.0))
+        }
         4 => format!("M{}L{}L{}z", at(0.0, 1.2 * r), at(1.2 * r, -0.9 * r), at(-1.2 * r, -0.9 * r)),
         _ => {
             let (arm, end) = (0.7 * r, 1.3 * r);
+            let (from, wide, long) = (at(-arm / 2.0, -end), Short(arm), Short(end - arm / 2.0));
             format!(
-                "M{}h{a}v{b}h{b}v{a}h-{b}v{b}h-{a}v-{b}h-{b}v-{a}h{b}z",
-                at(-arm / 2.0, -end),
-                a = Short(arm),
-                b = Short(end - arm / 2.0)
+                "M{from}h{wide}v{long}h{long}v{wide}h-{long}v{long}h-{wide}v-{long}h-{long}v-{wide}h{long}z"
             )
         }
     }
@@ -187,6 +161,21 @@ impl Display for Short {
         // Writes -0 as 0.
         write!(f, "{}", if tenths == 0.0 { 0.0 } else { tenths })
     }
+}
+
+/// A point.
+struct At((f64, f64));
+
+impl Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self((x, y)) = self;
+        write!(f, "{} {}", Short(*x), Short(*y))
+    }
+}
+
+/// Points with lines between them.
+fn join(points: impl Iterator<Item = (f64, f64)>) -> String {
+    points.map(|point| At(point).to_string()).collect::<Vec<_>>().join("L")
 }
 
 struct Escaped<'a>(&'a str);

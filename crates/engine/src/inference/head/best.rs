@@ -88,7 +88,7 @@ impl Eq for Contender<'_> {}
 impl Ord for Contender<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_logit = other.logit.total_cmp(&self.logit);
-        by_logit.then_with(|| self.articles.compare(self.article, other.article))
+        by_logit.then_with(|| self.articles.index.compare(self.article, other.article))
     }
 }
 

@@ -23,14 +23,35 @@ pub(super) struct Pass<'a, 'q> {
 impl WithPairs for Pass<'_, '_> {
     type Output = ();
 
-    /// A panel is two vectors of 16 lanes or four of 8. The group sizes are the rows whose logits fit in the registers.
     #[inline(always)]
-    fn with_pairs<S: Pairs>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.run::<S, 2>(simd, &[12, 8, 4, 2, 1]),
-            8 => self.run::<S, 4>(simd, &[3, 2, 1]),
-            4 => self.run::<S, 8>(simd, &[3, 2, 1]),
-            _ => self.run::<S, 32>(simd, &[1]),
+    fn with_pairs<S: Pairs, const VECTORS: usize>(self, simd: S) {
+        // The rows whose logits fit in the registers.
+        let sizes: &[usize] = match VECTORS {
+            2 => &[12, 8, 4, 2, 1],
+            4 | 8 => &[3, 2, 1],
+            _ => &[1],
+        };
+        let Self { table, parts, inputs, rows } = self;
+        for (row, input) in rows.iter_mut().zip(inputs) {
+            let (inputs, _) = input.words.as_chunks::<1>();
+            row.find_named(simd, |panel| logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]);
+            row.start_at(Table::first_position(parts.start));
+        }
+        let groups = groups(rows, sizes, inputs);
+        for part in parts {
+            for (position, panel) in table.panels(part) {
+                for group in groups.iter().filter(|group| group.needs(position)) {
+                    let rows = &mut rows[group.first..][..group.rows];
+                    if group.is_steered {
+                        step_of::<S, VECTORS, true>(simd, position, panel, group, rows);
+                    } else {
+                        step_of::<S, VECTORS, false>(simd, position, panel, group, rows);
+                    }
+                }
+            }
+            for row in rows.iter_mut() {
+                row.end_part::<S, VECTORS>(simd);
+            }
         }
     }
 }
@@ -46,19 +67,7 @@ impl WithPairs for All<'_> {
     type Output = Vec<Vec<f32>>;
 
     #[inline(always)]
-    fn with_pairs<S: Pairs>(self, simd: S) -> Vec<Vec<f32>> {
-        match S::F32_LANES {
-            16 => self.run::<S, 2>(simd),
-            8 => self.run::<S, 4>(simd),
-            4 => self.run::<S, 8>(simd),
-            _ => self.run::<S, 32>(simd),
-        }
-    }
-}
-
-impl All<'_> {
-    #[inline(always)]
-    fn run<S: Pairs, const VECTORS: usize>(self, simd: S) -> Vec<Vec<f32>> {
+    fn with_pairs<S: Pairs, const VECTORS: usize>(self, simd: S) -> Vec<Vec<f32>> {
         const ROWS: usize = 4;
         let Self { table, inputs } = self;
         let mut rows = vec![Vec::with_capacity(table.positions() + PANEL); inputs.len()];
@@ -94,19 +103,7 @@ impl WithPairs for Stored<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_pairs<S: Pairs>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.run::<S, 2>(simd),
-            8 => self.run::<S, 4>(simd),
-            4 => self.run::<S, 8>(simd),
-            _ => self.run::<S, 32>(simd),
-        }
-    }
-}
-
-impl Stored<'_, '_> {
-    #[inline(always)]
-    fn run<S: Pairs, const VECTORS: usize>(self, simd: S) {
+    fn with_pairs<S: Pairs, const VECTORS: usize>(self, simd: S) {
         let Self { panels, row } = self;
         let load = |panel: usize| {
             let mut logits = [simd.splat_f32s(0.0); VECTORS];
@@ -161,34 +158,6 @@ fn needs(rows: &[Tally<'_>]) -> Option<Vec<u64>> {
         needs.iter_mut().zip(mask?.words()).for_each(|(word, more)| *word |= more);
     }
     Some(needs)
-}
-
-impl Pass<'_, '_> {
-    #[inline(always)]
-    fn run<S: Pairs, const VECTORS: usize>(self, simd: S, sizes: &[usize]) {
-        let Self { table, parts, inputs, rows } = self;
-        for (row, input) in rows.iter_mut().zip(inputs) {
-            let (inputs, _) = input.words.as_chunks::<1>();
-            row.find_named(simd, |panel| logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]);
-            row.start_at(Table::first_position(parts.start));
-        }
-        let groups = groups(rows, sizes, inputs);
-        for part in parts {
-            for (position, panel) in table.panels(part) {
-                for group in groups.iter().filter(|group| group.needs(position)) {
-                    let rows = &mut rows[group.first..][..group.rows];
-                    if group.is_steered {
-                        step_of::<S, VECTORS, true>(simd, position, panel, group, rows);
-                    } else {
-                        step_of::<S, VECTORS, false>(simd, position, panel, group, rows);
-                    }
-                }
-            }
-            for row in rows.iter_mut() {
-                row.end_part::<S, VECTORS>(simd);
-            }
-        }
-    }
 }
 
 #[inline(always)]

@@ -79,11 +79,11 @@ impl Pairs for Scalar {
     }
 }
 
-/// What is compiled once per instruction set.
+/// What is compiled once per instruction set. A panel is so many `VECTORS` of it.
 pub(super) trait WithPairs {
     type Output;
 
-    fn with_pairs<S: Pairs>(self, simd: S) -> Self::Output;
+    fn with_pairs<S: Pairs, const VECTORS: usize>(self, simd: S) -> Self::Output;
 }
 
 /// Runs it on the best instruction set of this machine.
@@ -108,7 +108,12 @@ pub(super) fn on<S: Pairs, Op: WithPairs>(simd: S, op: Op) -> Op::Output {
 
         #[inline(always)]
         fn call(self) -> Op::Output {
-            self.1.with_pairs(self.0)
+            match S::F32_LANES {
+                16 => self.1.with_pairs::<S, 2>(self.0),
+                8 => self.1.with_pairs::<S, 4>(self.0),
+                4 => self.1.with_pairs::<S, 8>(self.0),
+                _ => self.1.with_pairs::<S, 32>(self.0),
+            }
         }
     }
 
@@ -236,7 +241,7 @@ mod tests {
         type Output = f32;
 
         #[inline(always)]
-        fn with_pairs<S: Pairs>(self, simd: S) -> f32 {
+        fn with_pairs<S: Pairs, const VECTORS: usize>(self, simd: S) -> f32 {
             simd.reduce_max_f32s(exp(simd, simd.splat_f32s(self.0)))
         }
     }

@@ -208,7 +208,7 @@ impl<'a> WithPairs for Count<'a> {
     type Output = (Vec<usize>, Vec<(usize, &'a (usize, [f32; PANEL]))>);
 
     #[inline(always)]
-    fn with_pairs<S: Pairs>(self, simd: S) -> Self::Output {
+    fn with_pairs<S: Pairs, const VECTORS: usize>(self, simd: S) -> Self::Output {
         let Self { kept, logits, error } = self;
         let (none, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
         let mut counts = vec![none; logits.len()];

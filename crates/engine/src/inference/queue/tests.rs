@@ -51,7 +51,7 @@ fn a_batch_is_admitted_whole_or_not_at_all() {
     queue.push(job(1), NEW).expect("requests that come singly do not wait for batches");
     assert!(queue.reserve(10, deadline).is_err());
     drop((first, second));
-    queue.record(1, Duration::from_secs(2));
+    queue.lock().pace.record(1, Duration::from_secs(2));
     assert!(queue.reserve(10, deadline).is_err(), "it would wait for too long");
 }
 
@@ -74,7 +74,7 @@ fn follow_up_questions_come_before_later_requests() {
         queue.push(jobs, admission).unwrap();
     }
     let run = queue.pop().unwrap();
-    let taken: Vec<_> = run.questions().iter().map(|question| question.blank).collect();
+    let taken: Vec<_> = run.questions.iter().map(|question| question.blank).collect();
     assert_eq!(taken, [10, 11, 20, 21, 30]);
 }
 
@@ -82,7 +82,7 @@ fn follow_up_questions_come_before_later_requests() {
 fn a_job_with_more_time_is_overtaken_but_not_for_ever() {
     let queue = Arc::new(Queue::new(1000, 1, PARALLEL));
     let now = Instant::now();
-    queue.record(1, Duration::from_millis(10));
+    queue.lock().pace.record(1, Duration::from_millis(10));
     let ask = |blank: usize, since: Instant, time: Duration| {
         let mut jobs = job(blank);
         (jobs[0].caller.since, jobs[0].caller.deadline) = (since, since + time);
@@ -92,25 +92,25 @@ fn a_job_with_more_time_is_overtaken_but_not_for_ever() {
     // Five seconds of work wait, but behind it.
     ask(1000, now, Duration::from_secs(5)).expect("it comes first");
     ask(2000, now + PATIENCE, Duration::from_secs(5)).expect("it has to wait");
-    let order: Vec<_> = (0..502).map(|_| queue.pop().unwrap().questions()[0].blank).collect();
+    let order: Vec<_> = (0..502).map(|_| queue.pop().unwrap().questions[0].blank).collect();
     assert_eq!((order[0], order[1], order[501]), (1000, 0, 2000));
 }
 
 #[test]
 fn a_request_that_cannot_be_answered_in_time_is_rejected_at_once() {
     let queue = Arc::new(Queue::new(1000, 1, PARALLEL));
-    queue.record(1, Duration::from_mins(2));
+    queue.lock().pace.record(1, Duration::from_mins(2));
     queue.push(job(1), NEW).expect("nothing waits, so the pace does not count");
     let Err(AskError::Full { takes, retry_after, .. }) = queue.push(job(2), NEW) else { panic!() };
     assert_eq!((takes, retry_after), (Duration::from_mins(2), Duration::from_mins(1)));
-    queue.record(1000, Duration::from_millis(1));
+    queue.lock().pace.record(1000, Duration::from_millis(1));
     queue.push(job(3), NEW).expect("a slow first run does not count for long");
 }
 
 #[test]
 fn reserved_questions_count_until_they_are_asked() {
     let queue = Arc::new(Queue::new(1000, 1, PARALLEL));
-    queue.record(1, Duration::from_secs(2));
+    queue.lock().pace.record(1, Duration::from_secs(2));
     let mut reservation = queue.push(job(1), Admission::New { follow_ups: 30 }).unwrap();
     drop(queue.pop());
     let rejected = queue.push(job(2), NEW);
