@@ -30,13 +30,16 @@ const ENTRIES_OF_ONE: Rate = Rate { burst: 10, every: Duration::from_mins(1) };
 /// After a failed write.
 const PAUSE: Duration = Duration::from_mins(1);
 
+/// A subject and the network of its caller.
+type SubjectAt = (String, Option<IpAddr>);
+
 /// Clones share what waits.
 #[derive(Debug, Clone)]
 pub(super) struct Notes {
     slots: Arc<Semaphore>,
     pause: Duration,
     /// By subject and address, and of all.
-    entries: Arc<Mutex<Rates<Option<(String, Option<IpAddr>)>>>>,
+    entries: Arc<Mutex<Rates<Option<SubjectAt>>>>,
     /// Failures without an entry of their own.
     others: Arc<AtomicU32>,
     /// The last uses that are not stored yet.

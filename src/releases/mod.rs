@@ -163,11 +163,8 @@ impl LiveRelease {
 
     /// What it takes of each article, with the one beside it.
     fn copies(&self) -> Copies {
-        copies(&self.serving) + self.copies_beside()
-    }
-
-    fn copies_beside(&self) -> Copies {
-        self.second().map_or_else(Copies::default, |second| copies(&second.serving))
+        let own = copies(&self.serving);
+        self.second().map_or(own, |second| own + copies(&second.serving))
     }
 
     /// How many of the catalogue's articles the release has, and what follows; None if that is this share of them at least.
@@ -500,8 +497,8 @@ impl Releases {
     /// is stored, unless it is dropped before. One that is shipped may cover less of the catalogue by now: it answers already.
     pub async fn load_beside(&self, name: &str, is_shipped: bool) -> Result<Arc<LiveRelease>, ActivateError> {
         let mut known = self.changing.lock().await;
-        let live = self.current().filter(|_| !is_shipped);
-        let beside = live.map_or_else(Copies::default, |live| copies(&live.serving));
+        let beside =
+            self.current().filter(|_| !is_shipped).map_or_else(Copies::default, |live| copies(&live.serving));
         let loaded = match known.find(name) {
             Some(loaded) => loaded,
             None => Arc::new(self.load(name, beside).await?),
@@ -591,7 +588,7 @@ impl Releases {
         if live.is_up_to_date(revisions) && !is_missed {
             return Ok(());
         }
-        let next = self.update(&live, revisions, live.copies_beside()).await?;
+        let next = self.update(&live, revisions, live.copies()).await?;
         self.finish(next, &mut known).await.map(drop)
     }
 
@@ -606,7 +603,7 @@ impl Releases {
         known: &mut Known,
     ) -> Result<Result<LiveRelease, String>, StoreError> {
         if let Some(loaded) = known.find(name) {
-            return Ok(Ok(self.update(&loaded, revisions, beside).await?));
+            return Ok(Ok(self.update(&loaded, revisions, copies(&loaded.serving) + beside).await?));
         }
         if let Some(reason) = known.failed(name) {
             return Ok(Err(reason.clone()));
@@ -633,24 +630,23 @@ impl Releases {
         }
     }
 
-    /// The release, `beside` another one, with what has changed in the database since, up to these revisions of articles, settings and
-    /// looks.
+    /// The release with what has changed in the database since, up to these revisions of articles, settings and looks. `copies` are
+    /// held together.
     async fn update(
         &self,
         live: &LiveRelease,
         (articles, settings, looks): (i64, i64, i64),
-        beside: Copies,
+        copies: Copies,
     ) -> Result<LiveRelease, StoreError> {
         let mut next = LiveRelease { settings, looks, ..live.clone() };
         if live.is_up_to_date((articles, settings, looks)) {
             return Ok(next);
         }
         if articles != live.articles {
-            let copies = copies(&live.serving) + beside;
             match self.store.check_memory(copies, live.memory.with(copies).bytes()).await {
                 Err(error) if error.is_too_large() => {
                     if live.has_all_articles() {
-                        tracing::error!(release = live.name(), %error, "the catalogue stays as it was; all else is followed");
+                        tracing::error!(%error, "the catalogue stays as it was; all else is followed");
                     }
                     next.too_large = Some((articles, copies));
                 }
