@@ -99,7 +99,7 @@ create table revisions (
 );
 
 insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2);
-insert into revisions (name, value) values ('catalogue_bytes', 0), ('catalogue_articles', 0), ('row_bytes', 2000);
+insert into revisions (name, value) values ('catalogue_bytes', 0), ('catalogue_articles', 0), ('catalogues', 1), ('row_bytes', 2000);
 
 create table article_changes (
     revision bigint not null,

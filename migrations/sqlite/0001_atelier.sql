@@ -139,9 +139,9 @@ create table revisions (
 insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2);
 
 -- What the catalogue takes in each replica's memory, so that a change which does not fit is refused before it is committed: bytes
--- and number of articles, which triggers of `articles` keep, and the bytes of an article's rows in the models that a replica
--- loaded last.
-insert into revisions (name, value) values ('catalogue_bytes', 0), ('catalogue_articles', 0), ('row_bytes', 2000);
+-- and number of articles, which triggers of `articles` keep; the releases that a replica held last, which have a catalogue each,
+-- and the bytes of an article's rows in their models.
+insert into revisions (name, value) values ('catalogue_bytes', 0), ('catalogue_articles', 0), ('catalogues', 1), ('row_bytes', 2000);
 
 -- Which article each revision of the catalogue changed. A replica keeps the catalogue in memory; reading 300,000 articles
 -- after each change would take seconds, so it reads this table and the articles that changed.

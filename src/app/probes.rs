@@ -48,6 +48,8 @@ struct Ready {
     /// The device that the models run on.
     device: &'static str,
     articles: CoverageBody,
+    /// If it is not, the changes of articles since would take more than this replica's `limits.catalogue_bytes`; its log says how much.
+    catalogue_current: bool,
     /// The release that a running experiment needs besides the live one.
     #[serde(skip_serializing_if = "Option::is_none")]
     second_release: Option<SecondBody>,
@@ -111,6 +113,7 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
         release: live.name().to_owned(),
         device: live.serving.device().as_str(),
         articles: CoverageBody { both, only_in_catalogue: only_catalogue, only_in_release: only_release },
+        catalogue_current: live.has_all_articles(),
         second_release: live.beside.as_ref().map(|beside| SecondBody {
             release: beside.release.clone(),
             experiment: beside.experiment.to_string(),

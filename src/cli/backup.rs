@@ -47,11 +47,17 @@ pub(super) struct Restore {
 impl Restore {
     pub(super) async fn run(self, settings: &Settings) -> Result<ExitCode> {
         let url = settings.database()?;
-        let [feeds, keys] = restore(&self.file, url, self.force, find_missing).await?;
-        eprintln!(
-            "restored {url} from {}; a backup has no secrets that could be used elsewhere:",
-            self.file.display()
-        );
+        let (is_raw, feeds, keys) = restore(&self.file, url, self.force, find).await?;
+        let file = self.file.display();
+        if is_raw {
+            eprintln!(
+                "restored {url} from {file}, a copy that `atelier backup` did not make:\n\
+                 - it has the secrets of feeds, publishable keys and completion ids: delete it, or protect it as the database\n\
+                 - if a service ran while it was copied, its last changes are here only if {file}-wal was copied with it"
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        eprintln!("restored {url} from {file}; a backup has no secrets that could be used elsewhere:");
         eprintln!("- completion ids from before the restore are unknown");
         if !feeds.is_empty() {
             eprintln!("- store these feeds again with their credentials: {}", feeds.join(", "));
@@ -66,10 +72,12 @@ impl Restore {
     }
 }
 
-/// The feeds and the publishable keys whose secrets are to be given again.
-async fn find_missing(store: &Store) -> Result<[Vec<String>; 2], StoreError> {
+/// Whether there are secrets that a backup leaves out, and the feeds and publishable keys whose secrets are to be given again.
+async fn find(store: &Store) -> Result<(bool, Vec<String>, Vec<String>), StoreError> {
+    let is_raw = store.settings().get(tickets::SETTING).await?.is_some();
     let (feeds, keys) = (store.feeds().list().await?, store.api_keys().list().await?);
     let feeds = feeds.into_iter().filter(|feed| feed.source.lacks_credentials());
     let keys = keys.into_iter().filter(people::ApiKey::lacks_secret);
-    Ok([feeds.map(|feed| feed.name.to_string()).collect(), keys.map(|key| key.label.to_string()).collect()])
+    let feeds = feeds.map(|feed| feed.name.to_string()).collect();
+    Ok((is_raw, feeds, keys.map(|key| key.label.to_string()).collect()))
 }

@@ -228,15 +228,22 @@ async fn listen(settings: &Settings) -> Result<TcpListener> {
 
 /// This program again, with the settings that a trial depends on.
 fn trial(config: &Config) -> Trial {
-    let cache = format!("cache.folder={}", config.cache.folder.display());
-    let device = format!("engine.device={}", config.engine.device.as_str());
-    let arguments = ["--config", "/dev/null", "--set", &cache, "--set", &device, "try-release"];
+    let engine = &config.engine;
+    let settings = [
+        format!("cache.folder={}", config.cache.folder.display()),
+        format!("engine.device={}", engine.device.as_str()),
+        format!("engine.workers={}", engine.workers),
+        format!("engine.batch={}", engine.batch),
+        format!("engine.queue={}", engine.queue),
+    ];
+    let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+    let arguments = ["--config", "/dev/null"].into_iter().chain(settings).chain(["try-release"]);
     // The same file even if another version has taken its place.
     let program =
         if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { env::current_exe().ok() };
     Trial {
         program: program.unwrap_or_else(|| "atelier".into()),
-        arguments: arguments.map(str::to_owned).into(),
+        arguments: arguments.map(str::to_owned).collect(),
     }
 }
 

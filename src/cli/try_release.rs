@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
-use atelier_engine::inference::{self, Engine};
+use atelier_engine::inference::Engine;
 use clap::Args;
 
 use super::Settings;
@@ -20,7 +20,7 @@ impl TryRelease {
     pub(super) fn run(&self, settings: &Settings) -> Result<ExitCode> {
         follow_parent();
         let models = settings.load_models(|notice| eprintln!("{notice}"))?;
-        let engine = Engine::new(models, inference::Settings { workers: 1, ..settings.engine() });
+        let engine = Engine::new(models, settings.config.engine.settings()).fill_memory();
         let Err(error) = engine.load(&self.folder) else { return Ok(ExitCode::SUCCESS) };
         // The service reads it at the end: it must fit into a pipe.
         println!("{:.8000}", error.to_string());

@@ -644,7 +644,7 @@ async fn load_needed(
     };
     match releases.load_beside(&release, wanted.state == State::Shipped).await {
         Ok(loaded) => Ok(Some(loaded)),
-        Err(ActivateError::Store(error)) => Err(error.into()),
+        Err(ActivateError::Store(error)) if !error.is_too_large() => Err(error.into()),
         Err(error) => {
             let detail = match error {
                 ActivateError::CoversLittle { name, figures } => {

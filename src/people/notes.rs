@@ -2,9 +2,10 @@
 //! that is locked, full or slow must neither fail nor delay a request that only reads.
 
 use std::{
+    collections::HashMap,
     net::IpAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -16,31 +17,39 @@ use tokio::{sync::Semaphore, time::sleep};
 
 use super::{
     KeyId, PersonId,
-    rate::{Rate, Rates},
+    rate::{Rate, Rates, network},
 };
 use crate::platform::db::{Actor, Author, Entry, Name, SIGN_IN_FAILED, Store, StoreError, TokenHash};
 
 /// The most notes that wait. Other uses are noted with the next request, other failures with the next one.
 const MOST: u32 = 64;
-/// Entries of failed sign-ins: anyone can fail as often as they like.
+/// Entries of failed sign-ins, of all callers: anyone can fail as often as they like.
 const ENTRIES: Rate = Rate { burst: 60, every: Duration::from_secs(1) };
+/// Those about one subject from one address, so that a stranger's do not take the place of others'.
+const ENTRIES_OF_ONE: Rate = Rate { burst: 10, every: Duration::from_mins(1) };
 /// After a failed write.
 const PAUSE: Duration = Duration::from_mins(1);
+
+/// A subject and the network of its caller.
+type SubjectAt = (String, Option<IpAddr>);
 
 /// Clones share what waits.
 #[derive(Debug, Clone)]
 pub(super) struct Notes {
     slots: Arc<Semaphore>,
     pause: Duration,
-    entries: Arc<Mutex<Rates<()>>>,
+    /// By subject and address, and of all.
+    entries: Arc<Mutex<Rates<Option<SubjectAt>>>>,
     /// Failures without an entry of their own.
     others: Arc<AtomicU32>,
+    /// The last uses that are not stored yet.
+    uses: Arc<Mutex<HashMap<Used, Timestamp>>>,
 }
 
 impl Default for Notes {
     fn default() -> Self {
         let slots = Arc::new(Semaphore::new(MOST as usize));
-        Self { slots, pause: PAUSE, entries: Arc::default(), others: Arc::default() }
+        Self { slots, pause: PAUSE, entries: Arc::default(), others: Arc::default(), uses: Arc::default() }
     }
 }
 
@@ -62,29 +71,45 @@ impl Notes {
         true
     }
 
-    /// Notes a use. `idle` is how long a session lasts without one.
+    /// Notes a use. While an earlier one waits, the last one takes its place. `idle` is how long a session lasts without one.
     pub(super) fn used(&self, store: &Store, used: Used, idle: Duration, now: Timestamp) {
-        let store = store.clone();
-        self.store(move || {
-            let store = store.clone();
+        if self.uses().insert(used, now).is_some() {
+            return;
+        }
+        let (store, notes) = (store.clone(), self.clone());
+        let is_noted = self.store(move || {
+            let (store, notes) = (store.clone(), notes.clone());
             async move {
+                let now = notes.uses()[&used];
                 match used {
-                    Used::Key(id) => store.api_keys().touch(id, now).await,
+                    Used::Key(id) => store.api_keys().touch(id, now).await?,
                     Used::Session(token) => {
                         store.sessions().touch(&token, now).await?;
                         // Another replica may store a use later than it happened.
-                        store.sessions().delete_ended(now, now - (idle + PAUSE)).await.map(drop)
+                        store.sessions().delete_ended(now, now - (idle + PAUSE)).await?;
                     }
                 }
+                notes.uses().remove(&used);
+                Ok(())
             }
         });
+        if !is_noted {
+            self.uses().remove(&used);
+        }
+    }
+
+    /// Locked only to look a use up.
+    fn uses(&self) -> MutexGuard<'_, HashMap<Used, Timestamp>> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an entry to the audit log. Too many at a time are counted, and are one entry with the next failure.
     pub(super) fn failed(&self, store: &Store, tried: Tried, peer: Option<IpAddr>, now: Timestamp) {
-        let counted =
-            self.entries.lock().unwrap_or_else(PoisonError::into_inner).take((), 1, ENTRIES, Instant::now());
         let (action, actor, subject) = tried.entry();
+        let (one, at) = (Some((subject.clone(), peer.map(network))), Instant::now());
+        let counted = [(one, ENTRIES_OF_ONE), (None, ENTRIES)].into_iter().try_for_each(|(one, rate)| {
+            self.entries.lock().unwrap_or_else(PoisonError::into_inner).take(one, 1, rate, at)
+        });
         if counted.is_err() || !self.enter(store.by(Author { actor, peer }), action, subject, 1, now) {
             self.others.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -127,7 +152,7 @@ impl Notes {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Used {
     Key(KeyId),
     Session(TokenHash),

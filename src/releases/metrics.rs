@@ -97,6 +97,9 @@ impl Collector for LiveReleaseCollector {
             let metric = encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?;
             ConstGauge::new(bytes).encode(metric)?;
         }
+        let help = "Whether the catalogue has all changes; 0 if this replica has too little memory for them";
+        let current = encoder.encode_descriptor("catalogue_current", help, None, MetricType::Gauge)?;
+        ConstGauge::new(i64::from(live.has_all_articles())).encode(current)?;
         let help = "Articles of the catalogue that the method can suggest";
         let mut suggestible =
             encoder.encode_descriptor("suggestible_articles", help, None, MetricType::Gauge)?;

@@ -47,7 +47,7 @@ use self::{
     trial::Trial,
 };
 use crate::platform::{
-    db::{Author, CatalogueMemory, Entry, Named, Revisions, Store, StoreError},
+    db::{Author, CatalogueMemory, Copies, Entry, Named, Revisions, Store, StoreError},
     fault::{Fault, Field},
     http::{AppState, Kind, Problem},
 };
@@ -72,8 +72,10 @@ pub struct LiveRelease {
     articles: i64,
     settings: i64,
     looks: i64,
-    /// What the catalogue takes.
+    /// What the catalogue takes, in this release and the one beside it.
     pub memory: CatalogueMemory,
+    /// The revision of articles that needs too much memory in these releases: the catalogue stays as it was before.
+    too_large: Option<(i64, Copies)>,
 }
 
 /// The release that an experiment needs besides the live one.
@@ -148,9 +150,21 @@ impl LiveRelease {
         article.map_or(id, |article| &article.id).clone()
     }
 
-    /// Whether it has the changes up to these revisions of articles, settings and looks.
+    /// Whether there is no more to follow up to these revisions of articles, settings and looks.
     fn is_up_to_date(&self, revisions: (i64, i64, i64)) -> bool {
-        revisions == (self.articles, self.settings, self.looks)
+        let tried = self.too_large.filter(|(_, copies)| *copies == self.copies());
+        revisions == (tried.map_or(self.articles, |(revision, _)| revision), self.settings, self.looks)
+    }
+
+    /// Whether the catalogue has all changes, or had too little memory for them.
+    pub fn has_all_articles(&self) -> bool {
+        self.too_large.is_none()
+    }
+
+    /// What it takes of each article, with the one beside it.
+    fn copies(&self) -> Copies {
+        let own = copies(&self.serving);
+        self.second().map_or(own, |second| own + copies(&second.serving))
     }
 
     /// How many of the catalogue's articles the release has, and what follows; None if that is this share of them at least.
@@ -467,7 +481,7 @@ impl Releases {
         if let Some(experiment) = compares_releases(&self.experiments().await?) {
             return Err(ActivateError::Compared { experiment });
         }
-        let next = self.load(name).await?;
+        let next = self.load(name, Copies::default()).await?;
         if let (Some(figures), false) = (next.shortfall(self.least_known), force) {
             return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
         }
@@ -475,10 +489,7 @@ impl Releases {
         let settings = self.store.by(author);
         let set = settings.settings().set_unless(RELEASE, name, &entry, now, compares_releases).await?;
         set.map_err(|experiment| ActivateError::Compared { experiment })?;
-        // The activation is stored, whatever comes of this.
-        if let Err(error) = self.store.set_row_bytes(row_bytes(&next.serving)).await {
-            tracing::warn!(%error, "the catalogue's memory is limited as with the release before");
-        }
+        self.limit_by(next.copies()).await;
         Ok(self.serve_both(next, &mut known))
     }
 
@@ -486,9 +497,11 @@ impl Releases {
     /// is stored, unless it is dropped before. One that is shipped may cover less of the catalogue by now: it answers already.
     pub async fn load_beside(&self, name: &str, is_shipped: bool) -> Result<Arc<LiveRelease>, ActivateError> {
         let mut known = self.changing.lock().await;
+        let beside =
+            self.current().filter(|_| !is_shipped).map_or_else(Copies::default, |live| copies(&live.serving));
         let loaded = match known.find(name) {
             Some(loaded) => loaded,
-            None => Arc::new(self.load(name).await?),
+            None => Arc::new(self.load(name, beside).await?),
         };
         if let (Some(figures), false) = (loaded.shortfall(self.least_known), is_shipped) {
             return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
@@ -506,20 +519,20 @@ impl Releases {
     /// Serves a release in this process only, and none beside it, for programs that ask without a customer.
     pub async fn serve_alone(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
         let mut known = self.changing.lock().await;
-        Ok(self.set_current(self.load(name).await?, &mut known))
+        Ok(self.set_current(self.load(name, Copies::default()).await?, &mut known))
     }
 
     /// Like [`Releases::activate`], for this process only.
     pub async fn serve(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
         let mut known = self.changing.lock().await;
-        let next = self.load(name).await?;
+        let next = self.load(name, Copies::default()).await?;
         Ok(self.finish(next, &mut known).await?)
     }
 
     /// Serves a loaded release.
     pub async fn serve_loaded(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
         let mut known = self.changing.lock().await;
-        let next = self.prepare(serving).await?;
+        let next = self.prepare(serving, Copies::default()).await?;
         self.finish(next, &mut known).await
     }
 
@@ -563,7 +576,7 @@ impl Releases {
         let is_current = |name: &String| current.as_ref().is_some_and(|live| live.name() == name);
         if let Some(name) = activated.filter(|name| !is_current(name))
             // It was beside the live one if an experiment was shipped.
-            && let Ok(next) = self.obtain(&name, "another replica activated it", revisions, &mut known).await?
+            && let Ok(next) = self.obtain(&name, "another replica activated it", revisions, Copies::default(), &mut known).await?
         {
             return self.finish(next, &mut known).await.map(drop);
         }
@@ -575,21 +588,22 @@ impl Releases {
         if live.is_up_to_date(revisions) && !is_missed {
             return Ok(());
         }
-        let next = self.update(&live, revisions).await?;
+        let next = self.update(&live, revisions, live.copies()).await?;
         self.finish(next, &mut known).await.map(drop)
     }
 
-    /// A release that is loaded, with what has changed in the database since up to these revisions, or that is loaded now. The inner error
-    /// says why it cannot be loaded; `why` is what needs it, for the log.
+    /// A release that is loaded, with what has changed in the database since up to these revisions, or that is loaded now, `beside`
+    /// another one. The inner error says why it cannot be loaded; `why` is what needs it, for the log.
     async fn obtain(
         &self,
         name: &str,
         why: &str,
         revisions: (i64, i64, i64),
+        beside: Copies,
         known: &mut Known,
     ) -> Result<Result<LiveRelease, String>, StoreError> {
         if let Some(loaded) = known.find(name) {
-            return Ok(Ok(self.update(&loaded, revisions).await?));
+            return Ok(Ok(self.update(&loaded, revisions, copies(&loaded.serving) + beside).await?));
         }
         if let Some(reason) = known.failed(name) {
             return Ok(Err(reason.clone()));
@@ -599,12 +613,12 @@ impl Releases {
         if let Some(reason) = self.in_folder(move |folder| folder.find_refusal(&its_name)).await {
             return Ok(Err(reason));
         }
-        match self.load(name).await {
+        match self.load(name, beside).await {
             Ok(next) => {
                 tracing::info!(release = name, why, "loaded a release");
                 Ok(Ok(next))
             }
-            Err(ActivateError::Store(error)) => Err(error),
+            Err(ActivateError::Store(error)) if !error.is_too_large() => Err(error),
             Err(error) => {
                 tracing::error!(
                     release = name, why, %error,
@@ -616,25 +630,37 @@ impl Releases {
         }
     }
 
-    /// The release with what has changed in the database since, up to these revisions of articles, settings and looks.
+    /// The release with what has changed in the database since, up to these revisions of articles, settings and looks. `copies` are
+    /// held together.
     async fn update(
         &self,
         live: &LiveRelease,
         (articles, settings, looks): (i64, i64, i64),
+        copies: Copies,
     ) -> Result<LiveRelease, StoreError> {
-        let mut next = LiveRelease { articles, settings, looks, ..live.clone() };
+        let mut next = LiveRelease { settings, looks, ..live.clone() };
         if live.is_up_to_date((articles, settings, looks)) {
             return Ok(next);
         }
         if articles != live.articles {
-            let before = (Arc::clone(&live.catalogue), Arc::clone(&live.rows));
-            let changed =
-                catalogue::read_changes(&self.store, &live.serving, before, live.articles, articles).await?;
-            (next.catalogue, next.rows) = match changed {
-                Some(changed) => changed,
-                None => self.read_catalogue(&live.serving).await?,
-            };
-            next.memory = self.store.catalogue_memory(row_bytes(&live.serving)).await?;
+            match self.store.check_memory(copies, live.memory.with(copies).bytes()).await {
+                Err(error) if error.is_too_large() => {
+                    if live.has_all_articles() {
+                        tracing::error!(%error, "the catalogue stays as it was; all else is followed");
+                    }
+                    next.too_large = Some((articles, copies));
+                }
+                memory => {
+                    (next.memory, next.articles, next.too_large) = (memory?, articles, None);
+                    let before = (Arc::clone(&live.catalogue), Arc::clone(&live.rows));
+                    let (serving, revision) = (&live.serving, live.articles);
+                    let changed = catalogue::read_changes(&self.store, serving, before, revision, articles);
+                    (next.catalogue, next.rows) = match changed.await? {
+                        Some(changed) => changed,
+                        None => self.read_catalogue(serving).await?,
+                    };
+                }
+            }
         }
         let experiments =
             if settings == live.settings { None } else { Some(self.read_settings(&mut next).await?) };
@@ -644,15 +670,13 @@ impl Releases {
 
     /// Serves the release, with the one beside it that an experiment needs.
     async fn finish(&self, mut next: LiveRelease, known: &mut Known) -> Result<Arc<LiveRelease>, StoreError> {
-        if self.current().is_none_or(|live| live.name() != next.name()) {
-            self.store.set_row_bytes(row_bytes(&next.serving)).await?;
-        }
         next.beside = None;
         let arms = Arc::clone(&next.arms);
         if let Some((release, experiment)) = arms.second_release(next.name()) {
             let why = format!("the experiment {experiment} needs it beside the live release");
             let revisions = (next.articles, next.settings, next.looks);
-            let loaded = self.obtain(release, &why, revisions, known).await?.map(Arc::new);
+            let loaded =
+                self.obtain(release, &why, revisions, copies(&next.serving), known).await?.map(Arc::new);
             if let Err(reason) = &loaded
                 && known.failed(release).is_none()
             {
@@ -661,7 +685,20 @@ impl Releases {
             next.beside =
                 Some(Beside { release: release.to_owned(), experiment: experiment.clone(), loaded });
         }
+        let copies = next.copies();
+        let is_complete = next.beside.as_ref().is_none_or(|beside| beside.loaded.is_ok());
+        if is_complete && self.current().is_none_or(|live| live.copies() != copies) {
+            self.limit_by(copies).await;
+        }
+        next.memory = next.memory.with(copies);
         Ok(self.serve_both(next, known))
+    }
+
+    /// Limits changes of the catalogue on all replicas. What is stored already stays, whatever comes of this.
+    async fn limit_by(&self, copies: Copies) {
+        if let Err(error) = self.store.set_copies(copies).await {
+            tracing::warn!(%error, "the catalogue's memory is limited as with the releases before");
+        }
     }
 
     /// Serves the release, and the one beside it if there is one.
@@ -696,7 +733,7 @@ impl Releases {
         work.await.expect("work in the folder of releases does not panic; this is a bug")
     }
 
-    async fn load(&self, name: &str) -> Result<LiveRelease, ActivateError> {
+    async fn load(&self, name: &str, beside: Copies) -> Result<LiveRelease, ActivateError> {
         let folder = self.folder.path().to_owned();
         let Some(release) = self.folder.find(name) else {
             return Err(ActivateError::NoRelease { name: name.to_owned(), folder });
@@ -706,16 +743,16 @@ impl Releases {
         let is_first = self.current().is_none();
         // Reading and trying the models takes seconds of a core.
         let serving = self.in_folder(move |folder| folder.load(&engine, &name, &release, is_first)).await?;
-        Ok(self.prepare(Arc::new(serving)).await?)
+        Ok(self.prepare(Arc::new(serving), beside).await?)
     }
 
-    async fn prepare(&self, serving: Arc<Serving>) -> Result<LiveRelease, StoreError> {
+    async fn prepare(&self, serving: Arc<Serving>, beside: Copies) -> Result<LiveRelease, StoreError> {
         // Read before the tables, so that the next refresh rereads what changes meanwhile.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
         let looks = self.store.looks().revision().await?;
+        let memory = self.store.check_memory(copies(&serving) + beside, 0).await?;
         let (catalogue, rows) = self.read_catalogue(&serving).await?;
-        let memory = self.store.catalogue_memory(row_bytes(&serving)).await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let Following { shared, compiled, .. } = &self.following;
         let mut next = LiveRelease {
@@ -732,6 +769,7 @@ impl Releases {
             settings,
             looks,
             memory,
+            too_large: None,
         };
         let experiments = self.read_settings(&mut next).await?;
         self.follow(None, &mut next, Some(&experiments)).await?;
@@ -769,7 +807,6 @@ impl Releases {
     }
 
     async fn read_catalogue(&self, serving: &Arc<Serving>) -> Result<catalogue::Both, StoreError> {
-        self.store.check_memory(row_bytes(serving)).await?;
         let of_shop = (Arc::clone(&self.currency), Arc::clone(&self.synonyms));
         catalogue::read(&self.store, of_shop, serving).await
     }
@@ -794,9 +831,10 @@ impl Releases {
     }
 }
 
-/// The bytes that each article's rows take in the release's models.
-fn row_bytes(serving: &Serving) -> i64 {
-    i64::try_from(serving.row_bytes()).expect("a row has few numbers; this is a bug")
+/// What one release takes of each article.
+fn copies(serving: &Serving) -> Copies {
+    let row_bytes = i64::try_from(serving.row_bytes()).expect("a row has few numbers; this is a bug");
+    Copies { catalogues: 1, row_bytes }
 }
 
 /// A start, another replica or an import may leave the live release without any article of the catalogue.

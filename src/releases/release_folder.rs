@@ -47,9 +47,11 @@ pub(crate) struct ReleaseFolder {
     loaded: Mutex<HashMap<String, Loaded>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Loaded {
     state: FolderState,
+    /// The bytes that it took in its trial.
+    memory: Option<u64>,
     /// The reason if it was refused.
     refused: Option<String>,
     /// Whether it is refused again for as long as the files stay as they are.
@@ -133,12 +135,21 @@ impl ReleaseFolder {
     /// Why loading would fail again, if its files are the same as when it failed for good.
     pub(crate) fn find_refusal(&self, name: &str) -> Option<String> {
         let (_, state) = glance(&self.path.join(name)).ok()?;
-        let all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let loaded = all.get(name).filter(|loaded| loaded.for_good && loaded.state == state)?;
-        loaded.refused.clone()
+        self.remembered(name, &state).filter(|loaded| loaded.for_good)?.refused
     }
 
-    /// Loads a release, after a trial if it is not the first and has not passed one. Remembers how that ended.
+    fn remembered(&self, name: &str, state: &FolderState) -> Option<Loaded> {
+        let all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(name).filter(|loaded| loaded.state == *state).cloned()
+    }
+
+    /// The bytes that a release took in the trial that it passed with the same files.
+    fn taken(&self, name: &str) -> Option<u64> {
+        let (_, state) = glance(&self.path.join(name)).ok()?;
+        self.remembered(name, &state).filter(|loaded| loaded.refused.is_none())?.memory
+    }
+
+    /// Loads a release, unless it is the first after a trial, or if there is the memory that it took in one. Remembers how that ended.
     pub(crate) fn load(
         &self,
         engine: &Engine,
@@ -146,23 +157,25 @@ impl ReleaseFolder {
         release: &Path,
         is_first: bool,
     ) -> Result<Serving, LoadError> {
-        let passed = || matches!(self.look_at(name.to_owned()).tried, Some(Ok(())));
-        self.remember(engine, name, release, || {
-            if let Some(trial) = self.trial.as_ref().filter(|_| !is_first && !passed()) {
-                let memory_bytes = trial.run(release)?;
+        let loaded = self.remember(engine, name, release, || {
+            let trial = self.trial.as_ref().filter(|_| !is_first);
+            let memory_bytes = trial.map(|trial| trial.run(release, self.taken(name))).transpose()?;
+            if memory_bytes.is_some() {
                 tracing::info!(release = name, memory_bytes, "a release passed its trial");
             }
-            engine.load(release)
-        })
+            Ok((engine.load(release)?, memory_bytes))
+        });
+        loaded.map(|(serving, _)| serving)
     }
 
+    /// `load` also gives the bytes that it took in its trial.
     fn remember<T>(
         &self,
         engine: &Engine,
         name: &str,
         release: &Path,
-        load: impl FnOnce() -> Result<T, LoadError>,
-    ) -> Result<T, LoadError> {
+        load: impl FnOnce() -> Result<(T, Option<u64>), LoadError>,
+    ) -> Result<(T, Option<u64>), LoadError> {
         let before = glance(release);
         let loaded = load();
         if let Ok((_, state)) = before {
@@ -170,7 +183,8 @@ impl ReleaseFolder {
             let (refused, for_good) =
                 (error.map(ToString::to_string), error.is_some_and(|error| engine.fails_again(error)));
             let mut all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            all.insert(name.to_owned(), Loaded { state, refused, for_good });
+            let memory = loaded.as_ref().ok().and_then(|(_, taken)| *taken);
+            all.insert(name.to_owned(), Loaded { state, memory, refused, for_good });
         }
         loaded
     }
@@ -219,10 +233,10 @@ impl ReleaseFolder {
         }
         let release = folder.path().join(name);
         let tried = self.remember(engine, name, &release, || match &self.trial {
-            Some(trial) => trial.run(&release).map(Some),
-            None => engine.load(&release).map(|_| None),
+            Some(trial) => trial.run(&release, None).map(|bytes| ((), Some(bytes))),
+            None => engine.load(&release).map(|_| ((), None)),
         });
-        tried.map_err(|error| {
+        tried.map(|((), bytes)| bytes).map_err(|error| {
             let reason = shorten(&error.to_string(), folder.path());
             AddError::Refused { name: name.clone(), reason }
         })
@@ -288,9 +302,8 @@ impl ReleaseFolder {
             Ok((manifest, state)) => (Ok(manifest), Some(state)),
             Err(error) => (Err(error), None),
         };
-        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = loaded.get(&name).filter(|loaded| Some(&loaded.state) == state.as_ref());
-        let tried = same.map(|loaded| loaded.refused.clone().map_or(Ok(()), Err));
+        let same = state.and_then(|state| self.remembered(&name, &state));
+        let tried = same.map(|loaded| loaded.refused.map_or(Ok(()), Err));
         Listed { name, manifest, tried }
     }
 }

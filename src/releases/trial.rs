@@ -37,9 +37,16 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// The bytes that the release took at most. Blocks.
-    pub(super) fn run(&self, release: &Path) -> Result<u64, LoadError> {
+    /// The bytes that the release took at most. It is not run again if it passed a trial in which it took so many. Blocks.
+    pub(super) fn run(&self, release: &Path, before: Option<u64>) -> Result<u64, LoadError> {
         let left = Memory::now().map_or(u64::MAX, |memory| memory.left / 100 * SHARE);
+        if let Some(taken) = before {
+            let [needs, left_now] = [taken, left].map(megabytes);
+            let reason = format!(
+                "it took {needs} in its trial run, and {left_now} are left for it; expected more memory"
+            );
+            return if taken <= left { Ok(taken) } else { Err(refuse(reason)) };
+        }
         let mut command = Command::new(&self.program);
         // It reads models of others, so it gets no passwords. Its settings are its arguments.
         let settings = env::vars_os().map(|(name, _)| name);

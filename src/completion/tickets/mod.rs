@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// The name of the setting that holds the keys.
-const SETTING: &str = "tickets";
+pub(crate) const SETTING: &str = "tickets";
 /// The longest time for which a replica may sign with the old key after another one has made a new key.
 const LATE: Duration = Duration::from_hours(24);
 /// The longest completion id, which the database can index.

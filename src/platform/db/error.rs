@@ -74,6 +74,10 @@ pub enum Conflict {
 }
 
 impl StoreError {
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, Self::TooLarge { .. })
+    }
+
     /// Turns a violated foreign key into `missing`, the error for the row that is referred to. `SQLite` does not say
     /// which key was violated, so the caller does.
     pub(crate) fn for_missing_reference(missing: StoreError) -> impl FnOnce(sqlx::Error) -> StoreError {

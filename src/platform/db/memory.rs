@@ -1,6 +1,8 @@
 //! What each replica holds in memory as a whole: the catalogue, and the shop's documents. A change after which it would not fit is
 //! refused in its transaction. Knows how the database counts it, and not what it is.
 
+use std::ops::Add;
+
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::{Store, StoreError};
@@ -13,11 +15,6 @@ pub(crate) enum Held {
 }
 
 impl Held {
-    /// The part of the limit that is for it.
-    fn part(self) -> u64 {
-        if let Self::Catalogue = self { 1 } else { 8 }
-    }
-
     /// How many bytes it takes in this transaction.
     pub(crate) async fn read(self, connection: &mut AnyConnection) -> Result<i64, StoreError> {
         let Self::Documents(table) = self else {
@@ -36,45 +33,78 @@ impl Held {
         connection: &mut AnyConnection,
         before: i64,
     ) -> Result<(), StoreError> {
-        let bytes = self.read(connection).await?;
-        if bytes <= before { Ok(()) } else { self.fits(store, bytes.unsigned_abs()) }
-    }
-
-    fn fits(self, store: &Store, bytes: u64) -> Result<(), StoreError> {
-        let most = store.catalogue_bytes / self.part();
-        if bytes <= most {
-            return Ok(());
+        match self {
+            Self::Catalogue => CatalogueMemory::read(connection).await?.check(store, before),
+            Self::Documents(table) => {
+                let (bytes, most) = (self.read(connection).await?, store.catalogue_bytes / 8);
+                check((bytes, before, most), table, "an eighth of limits.catalogue_bytes")
+            }
         }
-        let (what, share) = match self {
-            Self::Catalogue => ("the catalogue", "limits.catalogue_bytes"),
-            Self::Documents(table) => (table, "an eighth of limits.catalogue_bytes"),
-        };
-        let [bytes, most] = [bytes, most].map(|bytes| bytes.div_ceil(1_000_000));
-        Err(StoreError::TooLarge { what, bytes, most, share })
+    }
+}
+
+fn check(
+    (bytes, before, most): (i64, i64, u64),
+    what: &'static str,
+    share: &'static str,
+) -> Result<(), StoreError> {
+    if bytes <= before || bytes.unsigned_abs() <= most {
+        return Ok(());
+    }
+    let [bytes, most] = [bytes.unsigned_abs(), most].map(|bytes| bytes.div_ceil(1_000_000));
+    Err(StoreError::TooLarge { what, bytes, most, share })
+}
+
+/// What the releases take of each article that a replica holds together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Copies {
+    /// Each release has its own.
+    pub catalogues: i64,
+    /// Of an article's rows in the models of all of them.
+    pub row_bytes: i64,
+}
+
+impl Add for Copies {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { catalogues: self.catalogues + other.catalogues, row_bytes: self.row_bytes + other.row_bytes }
     }
 }
 
 /// What the catalogue takes in memory, by the estimate that limits it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueMemory {
-    /// Without its rows in models.
+    /// Once, without its rows in models.
     bytes: i64,
     articles: i64,
-    row_bytes: i64,
+    copies: Copies,
 }
 
 impl CatalogueMemory {
     async fn read(connection: &mut AnyConnection) -> Result<Self, StoreError> {
         let select = "select (select value from revisions where name = 'catalogue_bytes'),
             (select value from revisions where name = 'catalogue_articles'),
+            (select value from revisions where name = 'catalogues'),
             (select value from revisions where name = 'row_bytes')";
-        let (bytes, articles, row_bytes) = sqlx::query_as(select).fetch_one(connection).await?;
-        Ok(Self { bytes, articles, row_bytes })
+        let (bytes, articles, catalogues, row_bytes) = sqlx::query_as(select).fetch_one(connection).await?;
+        Ok(Self { bytes, articles, copies: Copies { catalogues, row_bytes } })
+    }
+
+    /// In other releases.
+    pub fn with(self, copies: Copies) -> Self {
+        Self { copies, ..self }
     }
 
     /// In all.
     pub fn bytes(self) -> i64 {
-        self.bytes.saturating_add(self.articles.saturating_mul(self.row_bytes))
+        let Copies { catalogues, row_bytes } = self.copies;
+        self.bytes.saturating_mul(catalogues).saturating_add(self.articles.saturating_mul(row_bytes))
+    }
+
+    fn check(self, store: &Store, before: i64) -> Result<(), StoreError> {
+        let what = if self.copies.catalogues > 1 { "the catalogue of two releases" } else { "the catalogue" };
+        check((self.bytes(), before, store.catalogue_bytes), what, "limits.catalogue_bytes")
     }
 
     pub fn bytes_per_article(self) -> i64 {
@@ -83,21 +113,31 @@ impl CatalogueMemory {
 }
 
 impl Store {
-    /// What the catalogue takes if each article has so many bytes of rows in a replica's models.
-    pub async fn catalogue_memory(&self, row_bytes: i64) -> Result<CatalogueMemory, StoreError> {
-        let stored = CatalogueMemory::read(&mut *self.readers()?.acquire().await?).await?;
-        Ok(CatalogueMemory { row_bytes, ..stored })
+    /// What the catalogue takes in such releases, with the rows of a running import.
+    pub async fn catalogue_memory(&self, copies: Copies) -> Result<CatalogueMemory, StoreError> {
+        Ok(CatalogueMemory::read(&mut *self.readers()?.acquire().await?).await?.with(copies))
     }
 
-    pub async fn check_memory(&self, row_bytes: i64) -> Result<(), StoreError> {
-        let memory = self.catalogue_memory(row_bytes).await?;
-        Held::Catalogue.fits(self, memory.bytes().unsigned_abs())
+    /// What the catalogue takes in such releases. Checks that a replica has the memory for it, unless it takes no more than `before`.
+    pub async fn check_memory(&self, copies: Copies, before: i64) -> Result<CatalogueMemory, StoreError> {
+        let memory = self.catalogue_memory(copies).await?;
+        if memory.check(self, before).is_ok() {
+            return Ok(memory);
+        }
+        // No reader has the rows of an import that runs or was killed.
+        let select = "select cast(coalesce(sum(memory), 0) as bigint), count(nullif(memory, 0)) from (
+            select case when import = (select number from running_import) then coalesce(old_memory, 0) else memory end as memory
+            from articles) as visible";
+        let (bytes, articles) = sqlx::query_as(select).fetch_one(self.readers()?).await?;
+        let visible = CatalogueMemory { bytes, articles, copies };
+        visible.check(self, before).map(|()| visible)
     }
 
-    /// Changes are checked for articles with so many bytes of rows from now on.
-    pub async fn set_row_bytes(&self, row_bytes: i64) -> Result<(), StoreError> {
-        let set = "update revisions set value = $1 where name = 'row_bytes' and value <> $1";
-        self.execute(sqlx::query(set).bind(row_bytes)).await.map(drop)
+    /// Changes are checked for such releases from now on.
+    pub async fn set_copies(&self, Copies { catalogues, row_bytes }: Copies) -> Result<(), StoreError> {
+        let set = "update revisions set value = case name when 'catalogues' then $1 else $2 end
+            where name = 'catalogues' and value <> $1 or name = 'row_bytes' and value <> $2";
+        self.execute(sqlx::query(set).bind(catalogues).bind(row_bytes)).await.map(drop)
     }
 
     pub async fn largest_articles(&self) -> Result<Vec<String>, StoreError> {

@@ -46,7 +46,7 @@ pub use self::{
     backup::{BackupError, back_up, restore},
     documents::{Consequence, DocumentName, Documents, Named, NewDocument},
     error::{Conflict, StoreError},
-    memory::CatalogueMemory,
+    memory::{CatalogueMemory, Copies},
     open_error::OpenError,
     resource::{Change, Resource, Resources},
     revisions::Revisions,

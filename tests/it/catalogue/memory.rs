@@ -2,7 +2,7 @@
 
 use atelier::{
     config::Limits,
-    platform::db::{ChangeError, Expected, NewDocument, Store, StoreError},
+    platform::db::{ChangeError, Copies, Expected, NewDocument, Store, StoreError},
 };
 use atelier_core::domain::{Article, ArticlePatch, RuleName};
 use atelier_engine::packed_article::PackedArticle;
@@ -26,15 +26,20 @@ fn memory(article: &Article) -> i64 {
     i64::try_from(PackedArticle::from(article).memory()).unwrap()
 }
 
+/// A release with so many bytes of rows.
+fn one(row_bytes: i64) -> Copies {
+    Copies { catalogues: 1, row_bytes }
+}
+
 async fn taken(store: &Store) -> i64 {
-    store.catalogue_memory(0).await.unwrap().bytes()
+    store.catalogue_memory(one(0)).await.unwrap().bytes()
 }
 
 /// The stored sums are those of the articles that readers see.
 async fn is_true(store: &Store) {
     let articles = all(store.articles().all()).await;
     let sum: i64 = articles.iter().map(memory).sum();
-    let with_rows = store.catalogue_memory(1_000_000).await.unwrap().bytes();
+    let with_rows = store.catalogue_memory(one(1_000_000)).await.unwrap().bytes();
     let count = i64::try_from(articles.len()).unwrap();
     assert_eq!((taken(store).await, with_rows), (sum, sum + 1_000_000 * count));
 }
@@ -77,7 +82,7 @@ async fn a_catalogue_beyond_the_limit_is_not_stored(store: Store) {
     import(&store, &rows[..20]).await;
     let before = (taken(&store).await, store.articles().revision().await.unwrap());
     // Room for one more article, with the bytes of its rows.
-    store.set_row_bytes(5000).await.unwrap();
+    store.set_copies(one(5000)).await.unwrap();
     let room = limited(&store, 21 * 70_000);
     let refusal = |error: StoreError| {
         let text = error.to_string();
@@ -115,10 +120,72 @@ async fn a_catalogue_beyond_the_limit_is_not_stored(store: Store) {
     is_true(&store).await;
 }
 
+/// Issue 65: a replica did not start while an import ran that would not fit, or after one that was killed.
+#[apply(contract)]
+async fn rows_that_nobody_sees_count_for_no_start(store: Store) {
+    import(&store, &[long("a", 9000), long("b", 9000), long("c", 10)]).await;
+    let before = taken(&store).await;
+    let room = limited(&store, before.unsigned_abs() + 1000);
+    let mut running = store.import(LATER).await.unwrap();
+    let rows: Vec<_> = (0..20).map(|number| long(&format!("l-{number:02}"), 60_000)).collect();
+    running.put(&[&rows[..], &[long("a", 20)]].concat()).await.unwrap();
+    running.retire(&[article_id("b")]).await.unwrap();
+    let seen = async || room.check_memory(one(0), 0).await.unwrap().bytes();
+    assert_eq!(seen().await, before);
+    let added = room.articles().set(&coat("new"), NOW).await;
+    assert!(matches!(added, Err(StoreError::TooLarge { .. })), "the import may need the room: {added:?}");
+    drop(running);
+    assert_eq!(seen().await, before);
+    import(&store, &rows).await;
+    assert!(room.check_memory(one(0), 0).await.is_err());
+    is_true(&store).await;
+}
+
+/// Issue 65: it followed no setting either.
+#[apply(contract)]
+async fn a_replica_with_less_memory_follows_all_else(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits::default()).await;
+    let limits = Limits { catalogue_bytes: Some(4_000_000), ..Limits::default() };
+    let replica = Service::start_with(&db, limits).await;
+    for one in [&service, &replica] {
+        one.serve_demo().await;
+    }
+    let bring_in = async |from: usize, to: usize| {
+        let line = |number: usize| {
+            format!("{}\n", json!({"id": format!("x-{number}"), "type": "coat", "note": "x".repeat(60_000)}))
+        };
+        let rows: String = (from..to).map(line).collect();
+        service.post("/articles/bulk", "application/x-ndjson", rows).is(200).await;
+        replica.releases.refresh().await.unwrap();
+    };
+    let state = async || {
+        let metrics = replica.get("/metrics").await.text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("atelier_catalogue_current "));
+        let ready = replica.json("/readyz").await;
+        json!([ready["catalogue_current"], ready["articles"]["only_in_catalogue"], line])
+    };
+    bring_in(0, 40).await;
+    assert_eq!(state().await, json!([true, 40, "1"]));
+    // Few enough to be read by name, and more.
+    for (to, method) in [(80, "gsu"), (1500, "match")] {
+        bring_in(40, to).await;
+        assert_eq!(state().await, json!([false, 40, "0"]), "{to}");
+        service.put("/routing", json!({"default_method": method})).is(200).await;
+        replica.releases.refresh().await.unwrap();
+        assert_eq!(replica.json("/routing").await["default_method"], method);
+    }
+    let ids: Vec<_> = (30..1500).map(|number| article_id(&format!("x-{number}"))).collect();
+    let mut running = service.store.import(LATER).await.unwrap();
+    running.retire(&ids).await.unwrap();
+    running.commit().await.unwrap();
+    replica.releases.refresh().await.unwrap();
+    assert_eq!(state().await, json!([true, 30, "1"]));
+}
+
 #[apply(contract)]
 async fn writers_at_the_same_time_stay_below_the_limit(db: TestDatabase) {
     let store = db.open().await;
-    store.set_row_bytes(0).await.unwrap();
+    store.set_copies(one(0)).await.unwrap();
     let of_one = memory(&long("w-00", 9000)).unsigned_abs();
     let mut writers = tokio::task::JoinSet::new();
     for number in 0..16 {

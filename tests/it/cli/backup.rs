@@ -190,6 +190,18 @@ async fn a_backup_has_no_secrets_and_a_restore_says_which_are_needed(db: TestDat
         assert!(has(&database, secret) && !has(&file, secret), "{secret}");
     }
 
+    // A copy that another tool made has them all.
+    let raw = folder.path().join("raw.db");
+    fs::copy(&database, &raw).unwrap();
+    let said = done(atelier(&db, &["restore", "--force", path(&raw)])).await;
+    said.has([
+        "a copy that `atelier backup` did not make",
+        "it has the secrets of feeds, publishable keys and completion ids",
+        "only if",
+        "raw.db-wal was copied",
+    ]);
+    said.lacks(["a backup has no secrets"]);
+
     let said = done(atelier(&db, &["restore", "--force", path(&file)])).await;
     said.has([
         "completion ids from before the restore are unknown",

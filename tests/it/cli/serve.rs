@@ -24,7 +24,10 @@ use crate::{
         Call, Html, ONNX_RUNTIME, TestDatabase, apply, model_server::ModelServer, models, on_postgres,
         on_sqlite, tls::Tls, tools, until,
     },
-    releases::foreign_release::{ENDLESS, GREEDY, export_changed, run_example},
+    releases::{
+        foreign_release::{ENDLESS, GREEDY, export_changed, run_example},
+        operations::releases::two_releases,
+    },
 };
 
 /// A running `atelier serve`, with its address and the link that signs the first admin in.
@@ -542,13 +545,52 @@ async fn a_release_that_takes_more_memory_than_is_left_is_refused(db: TestDataba
     assert!((100..1073).contains(&megabytes.parse().unwrap()), "{detail}");
     // The live one still answers, and one that fits is served.
     assert_eq!(served.ask("readyz").await, 200);
-    let activated = activate("example").await;
-    assert_eq!(activated.status, 200, "{}", activated.text());
+    for name in ["example", "demo"] {
+        let activated = activate(name).await;
+        assert_eq!(activated.status, 200, "{}", activated.text());
+    }
+    // What it took is remembered, and is more than is left now.
+    group.leave(16 << 20).unwrap();
+    let refused = activate("demo").await.assert_problem(409, &[]);
+    refused["detail"].as_str().unwrap().has([
+        "it took ",
+        " MB in its trial run, and ",
+        " MB are left for it",
+    ]);
     let log = served.stop().await;
     let passed = log.lines().find(|line| line.contains("a release passed its trial")).expect(&log);
     let passed: Value = serde_json::from_str(passed).unwrap();
     let taken = passed["memory_bytes"].as_u64().expect(&log);
     assert!((1_000_000..1_000_000_000).contains(&taken), "{taken}");
+}
+
+/// Issue 65: it had one session, and answered few questions at a time.
+#[apply(on_sqlite)]
+async fn a_trial_takes_what_serving_takes(db: TestDatabase) {
+    let folder = two_releases();
+    let mut taken = Vec::new();
+    for (workers, batch) in [(1, 1), (3, 1), (1, 1000)] {
+        let settings = [format!("engine.workers={workers}"), format!("engine.batch={batch}")];
+        let flags = [
+            "--models",
+            path(folder.path()),
+            "--device",
+            "cpu",
+            "--set",
+            &settings[0],
+            "--set",
+            &settings[1],
+        ];
+        let served = Served::launch(serve(&db, &flags)).await;
+        for name in ["demo", "less"] {
+            let activate = served.call(Method::POST, &format!("releases/{name}/activate?force=true"));
+            activate.json(json!({})).is(200).await;
+        }
+        let log = served.stop().await;
+        let passed = log.lines().rfind(|line| line.contains("a release passed its trial")).expect(&log);
+        taken.push(serde_json::from_str::<Value>(passed).unwrap()["memory_bytes"].as_u64().expect(passed));
+    }
+    assert!(taken[1] > taken[0] / 4 * 5 && taken[2] > taken[0] / 4 * 5, "{taken:?}");
 }
 
 /// As when the disk of the spool is full.

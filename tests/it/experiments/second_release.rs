@@ -343,6 +343,31 @@ async fn a_release_that_takes_less_than_the_live_one_is_not_compared(db: TestDat
     assert_eq!(service.second_release().await, Value::Null);
 }
 
+/// Issue 65: each has a catalogue of its own, and one was counted.
+#[apply(contract)]
+async fn a_second_release_that_does_not_fit_is_not_compared(db: TestDatabase) {
+    let (service, _, folder) = start(&db).await;
+    let bytes = service.releases.current().unwrap().memory.bytes().unsigned_abs();
+    let limits = Limits { catalogue_bytes: Some(bytes / 2 * 3), ..Limits::default() };
+    let tight = Service::start_in(&db, limits, folder.path().to_owned()).await;
+    tight.follow().await;
+    let refused = "the catalogue of two releases would take ";
+    let problem = tight.put(AUTUMN, running()).await.assert_problem(422, &["/arms/1/release"]);
+    problem["errors"][0]["detail"].to_string().has([refused, "limits.catalogue_bytes"]);
+    assert_eq!(tight.actions(1).await, ["release.refused less"]);
+    // Another replica has the memory for both.
+    service.put(AUTUMN, running()).is(201).await;
+    tight.follow().await;
+    assert_eq!(tight.second_release().await["loaded"], false);
+    let figures = tight.json(format!("{AUTUMN}/figures")).await;
+    figures["second_release"]["reason"].as_str().unwrap().has([refused]);
+    assert!(service.releases.current().unwrap().memory.bytes().unsigned_abs() > bytes / 2 * 3);
+    let problem = tight.put("/articles/more", json!({"type": "coat"})).is(422).await.json();
+    problem["detail"].to_string().has([refused]);
+    service.patch(AUTUMN, json!({"state": "stopped"})).is(200).await;
+    tight.put("/articles/more", json!({"type": "coat"})).is(201).await;
+}
+
 #[apply(on_sqlite)]
 async fn a_replica_that_is_behind_starts_no_experiment(db: TestDatabase) {
     let (service, replica, _folder) = start(&db).await;

@@ -60,6 +60,23 @@ impl MemoryGroup {
         Ok(group)
     }
 
+    /// Leaves its programs so many bytes more than they use, without cached files.
+    pub fn leave(&self, bytes: u64) -> std::io::Result<()> {
+        let is_first = self.0.join("memory.limit_in_bytes").exists();
+        let (limit, used, cached) = if is_first {
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
+        } else {
+            ("memory.max", "memory.current", "inactive_file ")
+        };
+        let read = |name| fs::read_to_string(self.0.join(name));
+        let stat = read("memory.stat")?;
+        let cached =
+            stat.lines().find_map(|line| line.strip_prefix(cached)).expect("cached files are counted");
+        let number = |text: &str| text.trim().parse::<u64>().expect("a number");
+        let limit_bytes = number(&read(used)?) - number(cached) + bytes;
+        self.change(r#"echo "$2" > "$0/$1""#, &[limit, &limit_bytes.to_string()])
+    }
+
     /// The same program in the group.
     pub fn hold(&self, command: &Command) -> Command {
         let mut held = Command::new("sh");

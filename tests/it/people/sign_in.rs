@@ -4,13 +4,15 @@ use std::{net::IpAddr, time::Duration};
 
 use atelier::{
     people::Token,
-    platform::db::{Actor, Author},
+    platform::db::{Actor, AuditFilter, Author},
 };
 use atelier_core::domain::Role;
 use futures_util::FutureExt;
 use reqwest::Client;
 
-use crate::harness::{Answer, Browser, Call, Demo, Html, Service, apply, browser, contract, now, on_sqlite};
+use crate::harness::{
+    Answer, Browser, Call, Demo, Html, Service, apply, browser, contract, now, on_sqlite, until,
+};
 
 const PASSWORD: &str = "a horse in Zurich";
 const NEXT: &str = "an alpaca at the lake";
@@ -320,6 +322,23 @@ async fn wrong_passwords_refuse_another_address_for_a_second_at_most(service: Se
     assert_eq!(stranger(&known, PASSWORD).await.status, 303);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(other("", PASSWORD).await.status, 303);
+}
+
+/// Issue 65: the log named nobody else's for as long as a stranger went on.
+#[apply(on_sqlite)]
+async fn failures_of_one_address_take_no_place_of_others(service: Service) {
+    let (ada, replaced) = service.invite("Ada", Role::Stylist).await;
+    service.state.access().link(ada, now()).await.unwrap();
+    for _ in 0..80 {
+        use_link(&service, &replaced, "").is(404).await;
+    }
+    try_as(&browser_at([127, 0, 0, 2]), &service, "", "ada", "a wrong password").await;
+    until!(service.actions(1).await == ["sign-in.failed Ada"]);
+    assert_eq!(service.log(100).await.len(), 11, "ten of the stranger's");
+    service.state.access().flush(now()).await;
+    let all = service.store.audit().list(&AuditFilter::default(), None, 100).await.unwrap();
+    let attempts: u64 = all.iter().filter_map(|entry| entry.details.get("attempts")?.as_u64()).sum();
+    assert_eq!(attempts, 81, "the others are counted");
 }
 
 #[apply(on_sqlite)]

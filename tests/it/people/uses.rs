@@ -55,6 +55,21 @@ async fn a_locked_database_delays_no_request(db: TestDatabase) {
     });
 }
 
+/// Issue 65: each use had a place of its own while the first one was written.
+#[apply(contract)]
+async fn uses_of_one_key_wait_as_one(db: TestDatabase) {
+    let service = Service::start_with(&db, limits()).await;
+    let (key, _) = long_unused(&db, &service).await;
+    let locked = lock(&db).await;
+    for _ in 0..80 {
+        service.get("/articles").key(&key).is(200).await;
+    }
+    service.form("/sign-in", &[("name", "nobody"), ("password", "a wrong password")]).is(401).await;
+    sqlx::Connection::close(locked).await.unwrap();
+    until!(service.actions(10).await.contains(&"sign-in.failed unknown name".to_owned()));
+    until!(service.store.api_keys().list().await.unwrap()[0].last_used_at.is_some());
+}
+
 /// Expired sessions are deleted in the background too.
 #[apply(on_sqlite)]
 async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {

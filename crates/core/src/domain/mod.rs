@@ -49,7 +49,7 @@ pub use schema::{
     Encoding, FEATURE_WIDTH, Feature, FeatureWarning, HAD, Kind, PHOTO, Requirement, Schema, SchemaError,
 };
 pub use stock::{Counted, fold_size};
-pub use synonyms::{Synonyms, hyphenated, tokens};
+pub use synonyms::{Synonyms, hyphenated, synonym_key, tokens};
 pub use timestamp::Timestamp;
 pub use variant::Variant;
 pub use vocabulary::{Vocabulary, VocabularyError};

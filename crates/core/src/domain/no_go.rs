@@ -8,11 +8,13 @@ use super::{singular, tokens, words::is_within_words};
 
 /// The most words of a no-go that is found inside a longer text.
 const MOST_TOGETHER: usize = 3;
-/// Before a material these words make another one of it: `faux leather`.
+/// Before a material these words make another one of it: `faux leather`. Not `eco`: that may be leather.
 const OTHER_BEFORE: [&str; 11] =
     ["artificial", "fake", "faux", "imitation", "mock", "no", "non", "pu", "synthetic", "vegan", "without"];
+/// What may stand between the two: `faux patent leather`.
+const FINISHES: [&str; 2] = ["nappa", "patent"];
 /// The same after it: `leather-free`.
-const OTHER_AFTER: [&str; 5] = ["effect", "free", "imitation", "like", "look"];
+const OTHER_AFTER: [&str; 7] = ["alternative", "effect", "free", "imitation", "like", "look", "substitute"];
 
 /// A no-go, or all of an article's word, as they are compared.
 pub fn no_go_key(text: &str) -> String {
@@ -26,12 +28,11 @@ pub fn no_go_keys(word: &str, listed: &BTreeSet<String>) -> Vec<String> {
     let mut keys = vec![no_go_key(word)];
     for text in word.split(|c| !is_within_words(c)) {
         let words = join_listed(parts(text).collect(), listed);
-        let is = |place: Option<usize>, others: &[&str]| {
-            place.and_then(|place| words.get(place)).is_some_and(|word| others.contains(&word.as_str()))
-        };
-        for first in (0..words.len()).filter(|first| !is(first.checked_sub(1), &OTHER_BEFORE)) {
+        let is = |word: Option<&String>, others: &[&str]| word.is_some_and(|word| others.contains(&&**word));
+        let before = |first: usize| words[..first].iter().rfind(|word| !is(Some(*word), &FINISHES));
+        for first in (0..words.len()).filter(|first| !is(before(*first), &OTHER_BEFORE)) {
             let ends = first + 1..=words.len().min(first + MOST_TOGETHER);
-            for end in ends.filter(|end| !is(Some(*end), &OTHER_AFTER)) {
+            for end in ends.filter(|end| !is(words.get(*end), &OTHER_AFTER)) {
                 keys.push(singular(&words[first..end].join("-")));
             }
         }
@@ -103,7 +104,9 @@ mod tests {
             "80%leather20%nylon¦leather80¦100leather",
             "real leather¦genuine leather¦soft lamb leather¦leather upper¦leather nylon",
             "upper: leather, lining: nylon¦faux fur and leather¦leatherNylon¦nylonLeather",
-            "softLeatherNylon",
+            "softLeatherNylon¦eco leather¦eco-leather¦bonded leather¦vegetable-tanned leather",
+            "PU coated leather¦faux croc leather¦chrome-free leather¦non-slip leather¦patent leather",
+            "faux fur, patent leather¦no lining, nappa leather¦leather effect on leather",
         ];
         let spellings: Vec<&str> = spellings.iter().flat_map(|line| line.split('¦')).collect();
         let passing: Vec<_> = spellings.iter().filter(|spelling| !says(spelling, "leather", &[])).collect();
@@ -116,6 +119,10 @@ mod tests {
             ("faux leather", "leather"),
             ("fauxLeather", "leather"),
             ("vegan-leather", "leather"),
+            ("faux patent leather", "leather"),
+            ("Vegan Nappa Leather", "leather"),
+            ("non-leather", "leather"),
+            ("leather alternative", "leather"),
             ("100% PU leather", "leather"),
             ("leather-free", "leather"),
             ("leather look", "leather"),

@@ -29,8 +29,8 @@ impl Synonyms {
                 None => (None, line),
             };
             let spelled: Vec<&str> = name.map_or_else(|| words.split(',').collect(), |name| vec![name]);
-            let name = name.map(normalised);
-            let words: Vec<String> = words.split(',').map(normalised).collect();
+            let name = name.map(synonym_key);
+            let words: Vec<String> = words.split(',').map(synonym_key).collect();
             let is_short = name.is_none() && words.len() < 2;
             if is_short || name.iter().chain(&words).any(String::is_empty) {
                 return Err(format!(
@@ -39,7 +39,7 @@ impl Synonyms {
                 ));
             }
             for word in spelled {
-                if let Some(before) = lines.insert((name.is_some(), normalised(word)), number) {
+                if let Some(before) = lines.insert((name.is_some(), synonym_key(word)), number) {
                     return Err(format!("line {number}: {:?} is already in line {before}", word.trim()));
                 }
             }
@@ -80,7 +80,7 @@ impl Synonyms {
 }
 
 /// A word as it is compared.
-fn normalised(word: &str) -> String {
+pub fn synonym_key(word: &str) -> String {
     singular(&hyphenated(word))
 }
 

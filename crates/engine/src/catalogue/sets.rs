@@ -11,7 +11,7 @@ use std::{
 use atelier_core::{
     domain::{
         Article, Features, Mask, Schema, SparseMask, Synonyms, fold_for, fold_parts, no_go_key, no_go_keys,
-        size_order,
+        size_order, synonym_key,
     },
     util::{chunked::Chunked, notation::is_currency},
 };
@@ -197,8 +197,10 @@ impl Sets {
 
     /// A word of an attribute as no-gos are compared, and its synonyms.
     pub fn forms(&self, attribute: &str, word: &str) -> Vec<String> {
-        self.synonyms
-            .forms(no_go_key(word), |kind| attribute == TYPE && self.no_gos.get(TYPE, kind).is_some())
+        let is_type = |kind: &str| attribute == TYPE && self.no_gos.get(TYPE, &no_go_key(kind)).is_some();
+        let forms = self.synonyms.forms(synonym_key(word), is_type);
+        // A digit is a word of its own to no-gos only.
+        [no_go_key(word)].into_iter().chain(forms[1..].iter().map(|form| no_go_key(form))).collect()
     }
 
     /// Whether a word has the same synonyms with other sets.

@@ -19,6 +19,8 @@ use crate::packed_article::{Offer, PackedArticle};
 const TYPE: &str = "type";
 /// The most stores. What others have in stock does not count.
 const MOST_STORES: usize = 10_000;
+/// The most sets of all stores by words. A store says nothing of further sizes: they count as sold out there.
+const MOST_IN_STORES: usize = 200_000;
 /// Of an article's attribute: the most words, and the longest.
 const MOST_WORDS: usize = 256;
 const LONGEST_WORD: usize = 200;
@@ -37,6 +39,8 @@ pub struct Supply {
     /// What is in stock and of no store in particular: it counts in each.
     in_every_store: InStock,
     stores: HashMap<String, Arc<Store>>,
+    /// The sets of all stores by words.
+    in_stores: usize,
 }
 
 /// What an article says of its sizes, its stock and whatever else is required.
@@ -182,6 +186,15 @@ impl Supply {
         self.attributes.iter_mut().for_each(|(_, sets)| keep(sets));
         keep(&mut self.in_any_store.by_words);
         keep(&mut self.in_every_store.by_words);
+        let names: BTreeSet<&String> =
+            article.counts.iter().flatten().filter_map(|count| count.store.as_ref()).collect();
+        for name in names {
+            let Some(store) = self.stores.get_mut(name) else { continue };
+            let sets = &mut Arc::make_mut(store).stock.by_words;
+            self.in_stores -= sets.len();
+            keep(sets);
+            self.in_stores += sets.len();
+        }
         self.stores.retain(|_, store| !store.named.is_empty());
     }
 
@@ -197,18 +210,21 @@ impl Supply {
                 }
                 let store = Arc::make_mut(self.stores.entry(name.clone()).or_default());
                 change(&mut store.named);
-                store.stock.change(count, change);
+                let before = store.stock.by_words.len();
+                let room = MOST_IN_STORES.saturating_sub(self.in_stores);
+                store.stock.change(count, MOST_DIFFERENT.min(before + room), change);
+                self.in_stores += store.stock.by_words.len() - before;
             } else {
-                self.in_every_store.change(count, change);
+                self.in_every_store.change(count, MOST_DIFFERENT, change);
             }
-            self.in_any_store.change(count, change);
+            self.in_any_store.change(count, MOST_DIFFERENT, change);
         }
     }
 
     fn change_demands(&mut self, article: &Facts, change: &impl Fn(&mut SparseMask)) {
         for ((_, sets), words) in self.attributes.iter_mut().zip(&article.words) {
             for word in words {
-                change_set(sets, word, change);
+                change_set(sets, word, MOST_DIFFERENT, change);
             }
         }
         for demand in &mut self.demands {
@@ -415,7 +431,8 @@ fn rest<'o>(
 const MOST_KEYS: usize = 128;
 
 impl InStock {
-    fn change(&mut self, count: &Count, change: &impl Fn(&mut SparseMask)) {
+    /// `most` is the number of sets from which on there are no others.
+    fn change(&mut self, count: &Count, most: usize, change: &impl Fn(&mut SparseMask)) {
         if !count.is_any {
             return;
         }
@@ -429,7 +446,7 @@ impl InStock {
                 for word in words {
                     let mut key = keys[at].clone();
                     add_word(&mut key, attribute, word);
-                    change_set(&mut self.by_words, &key, change);
+                    change_set(&mut self.by_words, &key, most, change);
                     keys.push(key);
                 }
             }
@@ -443,8 +460,8 @@ fn add_word(key: &mut String, attribute: usize, word: &str) {
 }
 
 /// Changes the set of a word. Words beyond the most have none, as if no article said them.
-fn change_set(sets: &mut Sets, word: &str, change: &impl Fn(&mut SparseMask)) {
-    if sets.len() < MOST_DIFFERENT || sets.contains_key(word) {
+fn change_set(sets: &mut Sets, word: &str, most: usize, change: &impl Fn(&mut SparseMask)) {
+    if sets.len() < most || sets.contains_key(word) {
         change(Arc::make_mut(sets.entry(word.to_owned()).or_default()));
     }
 }
@@ -553,6 +570,27 @@ mod tests {
         assert_eq!(sold_out(&["M"], Some("bern")), [0, 2, 3, 6, 8]);
         assert_eq!(indices(&supply.sold_out(None, Some("zurich"), 64)), [3, 6]);
         assert!(supply.has_store("ZURICH") && !supply.has_store("bern"));
+    }
+
+    /// Issue 65: each store had its own bound, and there may be thousands of stores.
+    #[test]
+    fn sizes_of_all_stores_have_one_bound() {
+        let mut supply = supply(&[]);
+        let count = |number: u32| {
+            let words = vec![vec![format!("size {}", number % 500)], Vec::new()];
+            Count { store: Some(format!("store {}", number / 500)), is_any: true, words }
+        };
+        let counts = Some((0..250_000).map(count).collect());
+        let all = Facts { counts, words: vec![Vec::new(); 2], ..Facts::default() };
+        let sets =
+            |supply: &Supply| supply.stores.values().map(|store| store.stock.by_words.len()).sum::<usize>();
+        supply.add(1, &all);
+        assert_eq!((supply.stores.len(), sets(&supply)), (500, MOST_IN_STORES));
+        supply.add(2, &all);
+        supply.remove(1, &all);
+        assert_eq!((sets(&supply), supply.in_stores), (MOST_IN_STORES, MOST_IN_STORES));
+        supply.remove(2, &all);
+        assert_eq!((supply.stores.len(), supply.in_stores), (0, 0));
     }
 
     /// A coat must fit by both of its sizes: one count in stock is of one size.

@@ -166,6 +166,7 @@ pub struct Engine {
     settings: Settings,
     cores: Cores,
     metrics: EngineMetrics,
+    fills_memory: bool,
 }
 
 /// Where models run.
@@ -193,7 +194,13 @@ impl Engine {
     pub fn new(models: impl Into<Models>, settings: Settings) -> Self {
         // More threads than cores would only compete with each other.
         let cores = Cores::new(settings.workers.min(available_cores()));
-        Self { models: models.into(), settings, cores, metrics: EngineMetrics::default() }
+        let (models, metrics) = (models.into(), EngineMetrics::default());
+        Self { models, settings, cores, metrics, fills_memory: false }
+    }
+
+    /// Takes the memory for each release that serving may take: all sessions of its methods answer a full batch.
+    pub fn fill_memory(self) -> Self {
+        Self { fills_memory: true, ..self }
     }
 
     pub fn settings(&self) -> Settings {

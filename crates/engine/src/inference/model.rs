@@ -370,6 +370,16 @@ impl Model {
         }
     }
 
+    pub(super) fn answer_batch(&mut self, contract: Contract<'_>, batch: usize) -> Result<(), ModelError> {
+        let articles = contract.trial_articles(&self.form);
+        let trial =
+            Trial { articles: &articles, schema: contract.schema(), deadline: Instant::now() + TRIAL };
+        let longest = trial.questions().pop().expect("outfits have slots; this is a bug");
+        self.answer(&vec![longest; batch], trial.deadline, true)?
+            .into_iter()
+            .try_for_each(|answer| answer.map(drop))
+    }
+
     /// A file that fails on a trial question would fail on a customer. `first` is false for further copies of a model
     /// that has passed.
     fn run_trial(

@@ -6,7 +6,7 @@ use atelier_core::{domain::Method, util::memory::ReturnMemoryOnDrop};
 
 use super::{
     Admission, Articles, AskError, BLANK, Device, Engine, EngineMetrics, Models, Question, QueueState, Reply,
-    Reservation, available_cores,
+    Reservation, Settings, available_cores,
     model::{self, Contract, Location, Model, ModelError},
     queue::{Parallel, Queue},
     worker::Worker,
@@ -93,7 +93,11 @@ impl Serving {
         } else {
             Parallel { runs: available_cores() / 2, least: MIN_PARALLEL_RUN }
         };
-        for (entry, model) in entries.iter().zip(open_models(location, &serving.release)?) {
+        let mut models = open_models(location, &serving.release)?;
+        if engine.fills_memory {
+            fill_batches(&mut models, location, &serving.release, settings)?;
+        }
+        for (entry, model) in entries.iter().zip(models) {
             let tables = model.tables();
             let queue = Arc::new(Queue::new(settings.queue, settings.batch, parallel));
             // Inserted before its first thread starts: if a later thread fails to, dropping `serving` ends this one.
@@ -280,6 +284,26 @@ fn open_models(location: &Location, release: &Release) -> Result<Vec<Model>, Mod
         all.extend(models?);
         Ok(all)
     })
+}
+
+/// Opens all further copies of the models too, and lets each answer a full batch.
+fn fill_batches(
+    models: &mut [Model],
+    location: &Location,
+    release: &Release,
+    Settings { workers, batch, .. }: Settings,
+) -> Result<(), ModelError> {
+    let mut copies = Vec::new();
+    for (entry, model) in release.manifest().methods.iter().zip(models) {
+        let contract = Contract::new(release, entry);
+        for _ in 1..workers {
+            let mut copy = Model::open(location, contract, model.tables(), false)?;
+            copy.answer_batch(contract, batch)?;
+            copies.push(copy);
+        }
+        model.answer_batch(contract, batch)?;
+    }
+    Ok(())
 }
 
 impl Drop for Serving {

@@ -102,7 +102,7 @@ impl Trial<'_> {
     }
 
     /// One question for each length. Outfits of six and more slots have two blanks.
-    fn questions(&self) -> Vec<Question> {
+    pub(super) fn questions(&self) -> Vec<Question> {
         let count = self.count();
         let contexts = self.contexts();
         let step = (count / COMPARED).max(1);
