@@ -7,17 +7,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{ArticleId, CustomerId, Features, Timestamp};
+use atelier_core::domain::{ArticleId, CustomerId, Features, Mask, Timestamp};
 use atelier_engine::packed_article::PackedArticle;
 
 use super::{
-    Blank, Completion, CompletionError, OutfitScore, Request, Stored, Warning, complete,
+    Blank, Completion, CompletionError, Offered, OutfitScore, Request, Stored, Warning, complete,
+    prepare::known,
     sample::{Sample, Sampled},
     score,
     tickets::{Suggested, SuggestedFor, Tickets},
 };
 use crate::{
-    completion,
     completion::profiles::Profiles,
     platform::{
         fault::{Fault, Field, ServiceError},
@@ -121,7 +121,14 @@ pub async fn unranked(
     times: Times,
 ) -> Result<(Vec<Arc<PackedArticle>>, usize), ServiceError> {
     let question = resolve(route, profiles, request, times.begun).await?;
-    Ok(completion::unranked(route.live.served(), &question.request)?)
+    let served = route.live.served();
+    let Offered { blanks, .. } = Offered::new(served, &question.request)?;
+    let choosable = blanks.into_iter().next().map(|blank| blank.admissible);
+    let choosable = choosable.ok_or(ServiceError::Faults(Vec::new()))?;
+    let mut unknown = Mask::clone(&choosable);
+    unknown.subtract(known(served, question.request.method));
+    let articles = unknown.iter().filter_map(|position| served.catalogue.article(position)).cloned();
+    Ok((articles.collect(), choosable.count()))
 }
 
 /// Scores an outfit.

@@ -34,7 +34,7 @@ use std::{
     time::Instant,
 };
 
-use atelier_core::domain::{ArticleId, Features, Mask, Method, RuleDigest, RuleName, Timestamp};
+use atelier_core::domain::{ArticleId, Features, Method, RuleDigest, RuleName, Timestamp};
 use atelier_engine::{
     catalogue::{Catalogue, Choice, Needs},
     inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
@@ -46,7 +46,7 @@ use utoipa::ToSchema;
 use self::{conversation::Conversation, prepare::Prepared};
 use crate::{
     completion::rules::Rules,
-    platform::{fault::Fault, page::address::PageFilters},
+    platform::fault::Fault,
     releases::{LiveRelease, routing::Route},
 };
 
@@ -152,8 +152,8 @@ pub struct Sets {
     pub distinct: bool,
 }
 
-/// Which articles may be suggested.
-#[derive(Debug, Clone, PartialEq)]
+/// Which articles may be suggested, as requests and the addresses of pages say it.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filters {
     /// The types that may fill a slot of the outfit.
     pub types: BTreeMap<usize, Vec<String>>,
@@ -168,56 +168,25 @@ pub struct Filters {
     pub most_price: Option<f64>,
     /// The most that the whole outfit costs: what is in it, and what is suggested for all of its blanks together.
     pub most_total: Option<f64>,
-    /// Only what fits the customer, by what the schema's features require.
-    pub fit: bool,
-    /// Only what is in stock, in a size that fits the customer if only that is suggested.
-    pub in_stock: bool,
     /// Only what is in stock in this store.
     pub store: Option<String>,
-    /// Leaves out what the customer never wears.
+    /// Includes what does not fit the customer, by what the schema's features require.
+    pub unfit: bool,
+    /// Includes what is out of stock: in a size that fits the customer, if only that is suggested.
+    pub sold_out: bool,
+    /// Includes what the customer never wears.
     pub no_gos: bool,
-}
-
-impl PageFilters {
-    pub(crate) fn filters(&self, types: BTreeMap<usize, Vec<String>>) -> Filters {
-        Filters {
-            types,
-            exclude: self.exclude.clone(),
-            least_price: self.least_price,
-            most_price: self.most_price,
-            most_total: self.most_total,
-            fit: !self.unfit,
-            in_stock: !self.sold_out,
-            store: self.store.clone().filter(|_| !self.sold_out),
-            no_gos: !self.no_gos,
-            ..Filters::default()
-        }
-    }
 }
 
 impl Filters {
     /// Admit every article.
     pub fn everything() -> Self {
-        Self { fit: false, in_stock: false, no_gos: false, ..Self::default() }
+        Self { unfit: true, sold_out: true, no_gos: true, ..Self::default() }
     }
-}
 
-impl Default for Filters {
-    fn default() -> Self {
-        Self {
-            types: BTreeMap::new(),
-            exclude: Vec::new(),
-            refused: Vec::new(),
-            only: None,
-            words: BTreeMap::new(),
-            least_price: None,
-            most_price: None,
-            most_total: None,
-            fit: true,
-            in_stock: true,
-            store: None,
-            no_gos: true,
-        }
+    /// Those of a page, with the types that its blanks take. A store limits what is in stock.
+    pub(crate) fn with_types(&self, types: BTreeMap<usize, Vec<String>>) -> Self {
+        Self { types, store: self.store.clone().filter(|_| !self.sold_out), ..self.clone() }
     }
 }
 
@@ -379,21 +348,6 @@ pub async fn complete(
     Ok(completion)
 }
 
-/// The articles that a person may choose for the request's first blank, although its method cannot rank them, and how many
-/// pass the filters with them.
-pub fn unranked(
-    served: Served<'_>,
-    request: &Request,
-) -> Result<(Vec<Arc<PackedArticle>>, usize), CompletionError> {
-    let Offered { blanks, .. } = Offered::new(served, request)?;
-    let choosable = blanks.into_iter().next().map(|blank| blank.admissible);
-    let choosable = choosable.ok_or_else(|| CompletionError::Faults(Vec::new()))?;
-    let mut unknown = Mask::clone(&choosable);
-    unknown.subtract(prepare::known(served, request.method));
-    let articles = unknown.iter().filter_map(|position| served.catalogue.article(position)).cloned();
-    Ok((articles.collect(), choosable.count()))
-}
-
 fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
     let named: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
     let question = |blank: &prepare::Blank| Question {
@@ -425,7 +379,9 @@ fn read_answers(
         steps = steps.or(answer.steps);
         blanks.push(read_answer(served, request, prepared, blank, answer, &mut unmet));
     }
-    let warnings = prepared.take_warnings(steer::warn_unmet(unmet));
+    let mut warnings = std::mem::take(&mut prepared.warnings);
+    warnings.extend(steer::warn_unmet(unmet));
+    let warnings = bounded(warnings, prepared.reading.left_out);
     let (sets, variants, cost) = (Vec::new(), Variants::new(), Cost::default());
     Completion { outfit, blanks, sets, variants, warnings, personas, steps, cost }
 }

@@ -50,24 +50,20 @@ const FIRST: [&str; 5] = [
 /// The most characters of a warning, which may quote a long text.
 const WARNING_LENGTH: usize = 500;
 
-/// Puts the warnings that matter first, cuts what is too much, and says so.
-fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
+/// The warnings of an answer: those that matter first, at most [`MOST_WARNINGS`], and how many are left out. `left_out` were not
+/// made at all.
+pub(crate) fn bounded(mut warnings: Vec<Warning>, left_out: usize) -> Vec<Warning> {
     let left_out = left_out + warnings.len().saturating_sub(MOST_WARNINGS);
     warnings
         .sort_by_key(|warning| FIRST.iter().position(|code| *code == warning.code).unwrap_or(FIRST.len()));
     warnings.truncate(MOST_WARNINGS);
-    for warning in &mut *warnings {
+    for warning in &mut warnings {
         abbreviate(&mut warning.detail, WARNING_LENGTH);
     }
     if left_out > 0 {
         let detail = format!("{left_out} more warnings are left out");
         warnings.push(Warning::new("more-warnings", detail));
     }
-}
-
-/// Cuts the list to the most warnings of an answer.
-pub(crate) fn bounded(mut warnings: Vec<Warning>) -> Vec<Warning> {
-    bound(&mut warnings, 0);
     warnings
 }
 
@@ -155,14 +151,6 @@ impl Prepared {
             draft.refuse(Field::from("outfit").item(&slot), "an outfit to score has no blanks");
         }
         if draft.faults.is_empty() { Self::build(draft, &request.outfit) } else { Err(draft.into_error()) }
-    }
-
-    /// The warnings of the answer, with these, as many as it may have.
-    pub(super) fn take_warnings(&mut self, more: Vec<Warning>) -> Vec<Warning> {
-        let mut warnings = std::mem::take(&mut self.warnings);
-        warnings.extend(more);
-        bound(&mut warnings, self.reading.left_out);
-        warnings
     }
 
     /// The question about the blank at a position of the slots. The caller adds the figures that it wants.

@@ -95,7 +95,7 @@ pub async fn find(
             .filter_map(|(position, rules)| Some((Arc::clone(live.catalogue.article(position)?), rules)))
             .collect();
         let variants = offered.choose_variants(articles.iter().map(|(article, _)| article));
-        let warnings = bounded(offered.warnings.into_iter().chain(unmet).chain(resolved.stale).collect());
+        let warnings = bounded(offered.warnings.into_iter().chain(unmet).chain(resolved.stale).collect(), 0);
         let customer = customer.filter(|_| resolved.request.stored.is_some());
         Ok(Similar { articles, variants, warnings, customer, held_out: resolved.held_out })
     });

@@ -5,7 +5,6 @@
 //!
 //! Tickets expire, and the keys that sign them are replaced long before. The database holds the keys, for all replicas.
 
-mod bytes;
 mod keys;
 mod ticket;
 
@@ -131,30 +130,29 @@ impl Tickets {
     pub fn issue(&self, suggested: &Suggested) -> String {
         let key = Arc::clone(self.keys().signing());
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        // Leaves out what is needed least, if ids or names are so long that the whole would not fit.
-        let mut id = String::new();
-        for parts in ticket::PARTS {
-            let mut bytes = suggested.encode(&key, number, parts);
-            let signature = key.sign(&bytes);
-            bytes.extend(signature);
-            id = URL_SAFE_NO_PAD.encode(bytes);
-            if id.len() <= LONGEST {
-                break;
+        let mut ticket = Ticket::new(suggested, &key, number);
+        loop {
+            let mut bytes = ticket.encode(&key);
+            bytes.extend(key.sign(&bytes));
+            let id = URL_SAFE_NO_PAD.encode(bytes);
+            // Ids or names may be so long that the whole does not fit.
+            if id.len() <= LONGEST || !ticket.shrink() {
+                return id;
             }
         }
-        id
     }
 
     /// Opens a completion id, with the key that made its marks.
     pub async fn open(&self, id: &str, now: Timestamp) -> Result<(Ticket, Arc<Key>), TicketError> {
         let bytes = URL_SAFE_NO_PAD.decode(id).map_err(|_| TicketError::Unknown)?;
         let (body, signature) = split(&bytes).ok_or(TicketError::Unknown)?;
-        let key = self.find_key(ticket::key_id(body).ok_or(TicketError::Unknown)?, now).await?;
+        let (key, _) = ticket::read_key_id(body).ok_or(TicketError::Unknown)?;
+        let key = self.find_key(key, now).await?;
         if !key.has_signed(body, signature) {
             return Err(TicketError::Unknown);
         }
         let ticket = Ticket::decode(body).ok_or(TicketError::Unknown)?;
-        if ticket.at + self.0.terms.lifetime <= now {
+        if Timestamp::from_millis(ticket.at) + self.0.terms.lifetime <= now {
             return Err(self.expired());
         }
         Ok((ticket, key))

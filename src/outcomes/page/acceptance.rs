@@ -76,7 +76,7 @@ struct Filter {
     values: Vec<(String, String, bool)>,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub(crate) struct AcceptanceQuery {
     by: Option<String>,
     days: Option<u32>,
@@ -104,15 +104,8 @@ impl AcceptanceQuery {
     }
 
     fn only(&self) -> CountedOnly {
-        let Self { release, method, arm, r#type, slot, source, .. } = self;
-        CountedOnly {
-            release: release.clone(),
-            method: method.clone(),
-            arm: arm.clone(),
-            article_type: r#type.clone(),
-            slot: *slot,
-            source: *source,
-        }
+        let Self { release, method, arm, r#type, slot, source, .. } = self.clone();
+        CountedOnly { release, method, arm, article_type: r#type, slot, source }
     }
 
     /// What there is to choose from in the period.

@@ -116,7 +116,7 @@ pub async fn complete(
     let pieces = looks.iter().flat_map(|look| &look.pieces);
     let variant = |piece: &Piece| Some((piece.article.id.clone(), piece.variant.clone()?));
     let variants = pieces.filter_map(variant).collect();
-    Ok(Found { question, looks, variants, warnings: bounded(warnings) })
+    Ok(Found { question, looks, variants, warnings: bounded(warnings, 0) })
 }
 
 impl Found {

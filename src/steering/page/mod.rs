@@ -1,7 +1,7 @@
 //! `/merchandising`: the shop's people change what the models suggest.
 
 pub(crate) mod documents;
-mod fields;
+pub(crate) mod fields;
 mod form;
 mod look;
 mod looks;

@@ -40,7 +40,7 @@ fn request(live: &LiveRelease, view: &View, given: Features) -> Request {
     Request {
         given: Some(given).filter(|given| !given.is_empty()),
         k: view.k(),
-        filters: view.filter.filters(types),
+        filters: view.filter.with_types(types),
         placements_of: view.truth.iter().chain(&view.mark).cloned().collect(),
         ..Request::new(view.slots.clone(), live.default_method())
     }
