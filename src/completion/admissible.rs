@@ -176,7 +176,6 @@ impl Limits {
     }
 }
 
-/// Takes out what the request excludes.
 fn exclude(draft: &mut Draft<'_>, all: &mut Mask) {
     let (served, request) = (draft.served, draft.request);
     let excluded = &request.filters.exclude;
@@ -223,7 +222,6 @@ fn outside_price(draft: &mut Draft<'_>) -> Option<Mask> {
     })
 }
 
-/// The articles of the requested types, by slot.
 fn types(draft: &mut Draft<'_>, known: &Mask, slots: &Slots) -> BTreeMap<usize, Mask> {
     let (served, request) = (draft.served, draft.request);
     let mut found = BTreeMap::new();

@@ -46,7 +46,7 @@ use utoipa::ToSchema;
 use self::{conversation::Conversation, prepare::Prepared};
 use crate::{
     completion::rules::Rules,
-    platform::fault::Fault,
+    platform::fault::ServiceError,
     releases::{LiveRelease, routing::Route},
 };
 
@@ -68,7 +68,6 @@ pub use self::{
 /// Most suggestions for one blank.
 pub const MAX_K: usize = 250;
 
-/// An outfit to complete, and how.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Request {
@@ -90,7 +89,6 @@ pub struct Request {
     /// outfit.
     pub of_outfit: Vec<String>,
     pub explain: bool,
-    /// The outfits to suggest with all blanks filled together.
     pub sets: Sets,
     /// Articles whose placement the answer has, suggested or not.
     pub placements_of: Vec<ArticleId>,
@@ -179,7 +177,6 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Admit every article.
     pub fn everything() -> Self {
         Self { unfit: true, sold_out: true, no_gos: true, ..Self::default() }
     }
@@ -190,7 +187,6 @@ impl Filters {
     }
 }
 
-/// The answer.
 #[derive(Debug, Clone)]
 pub struct Completion {
     /// The positions of the request's articles by its slots. A basket holds variants, maybe two of an article, which an outfit
@@ -210,7 +206,6 @@ pub struct Completion {
 /// Which variant the customer needs of each suggested article that has some.
 pub type Variants = HashMap<ArticleId, Choice>;
 
-/// The suggestions for one blank.
 #[derive(Debug, Clone)]
 pub struct Blank {
     /// Its slot in the outfit; one past the end if the outfit had no blank.
@@ -279,15 +274,6 @@ pub struct Placement {
     pub admissible: bool,
 }
 
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CompletionError {
-    #[error("the request is invalid in {} places", .0.len())]
-    Faults(Vec<Fault>),
-    #[error(transparent)]
-    Ask(#[from] AskError),
-}
-
 /// What completions are made from: a release and a catalogue.
 #[derive(Debug, Clone, Copy)]
 pub struct Served<'a> {
@@ -314,12 +300,11 @@ impl LiveRelease {
     }
 }
 
-/// Completes an outfit.
 pub async fn complete(
     served: Served<'_>,
     request: &Request,
     deadline: Instant,
-) -> Result<Completion, CompletionError> {
+) -> Result<Completion, ServiceError> {
     let mut prepared = Prepared::new(served, request)?;
     let alternatives =
         request.explain.then(|| explain::alternatives(served.serving, request.method, &prepared));
@@ -442,7 +427,6 @@ fn read_answer(
 }
 
 impl Completion {
-    /// Adds the variants of what is suggested, alone and in sets.
     fn add_variants(&mut self, served: Served<'_>, request: &Request, prepared: &Prepared) {
         let alone = self.blanks.iter().flat_map(|blank| &blank.suggestions);
         let alone = alone.map(|suggestion| &suggestion.article);

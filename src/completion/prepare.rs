@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible,
+    MAX_VARIED, Request, Served, Suggestion, admissible,
     budget::Budget,
     reading::Reading,
     steer::{Asked, Counted, Steer},
@@ -89,7 +89,6 @@ pub(super) struct Prepared {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// A blank to fill.
 #[derive(Debug, Clone)]
 pub(super) struct Blank {
     /// In the request's outfit.
@@ -105,7 +104,7 @@ pub(super) struct Blank {
 
 impl Prepared {
     /// For completing. An outfit without blanks gets one.
-    pub(super) fn new(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
+    pub(super) fn new(served: Served<'_>, request: &Request) -> Result<Self, Vec<Fault>> {
         let mut outfit = Cow::Borrowed(&request.outfit);
         if outfit.iter().all(Option::is_some) {
             outfit.to_mut().push(None);
@@ -121,7 +120,7 @@ impl Prepared {
                 error.to_string()
             };
             draft.refuse("outfit", detail);
-            return Err(draft.into_error());
+            return Err(draft.faults);
         }
         if !(1..=request.most).contains(&request.k) {
             let detail = format!("k is from 1 to {}, found {}", request.most, request.k);
@@ -139,7 +138,7 @@ impl Prepared {
     }
 
     /// For scoring: an outfit without blanks.
-    pub(super) fn for_scoring(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
+    pub(super) fn for_scoring(served: Served<'_>, request: &Request) -> Result<Self, Vec<Fault>> {
         let mut draft = Draft::new(served, request);
         let most = draft.size().most;
         if !(2..=most).contains(&request.outfit.len()) {
@@ -150,7 +149,7 @@ impl Prepared {
         for (slot, _) in request.outfit.iter().enumerate().filter(|(_, article)| article.is_none()) {
             draft.refuse(Field::from("outfit").item(&slot), "an outfit to score has no blanks");
         }
-        if draft.faults.is_empty() { Self::build(draft, &request.outfit) } else { Err(draft.into_error()) }
+        if draft.faults.is_empty() { Self::build(draft, &request.outfit) } else { Err(draft.faults) }
     }
 
     /// The question about the blank at a position of the slots. The caller adds the figures that it wants.
@@ -168,10 +167,10 @@ impl Prepared {
         }
     }
 
-    fn build(mut draft: Draft<'_>, outfit: &[Option<ArticleId>]) -> Result<Self, CompletionError> {
+    fn build(mut draft: Draft<'_>, outfit: &[Option<ArticleId>]) -> Result<Self, Vec<Fault>> {
         let (served, request) = (draft.served, draft.request);
         if !draft.has_method() {
-            return Err(draft.into_error());
+            return Err(draft.faults);
         }
         let reading = Reading::of(&mut draft);
         let slots = Slots::new(&mut draft, outfit);
@@ -191,7 +190,7 @@ impl Prepared {
             admissible::blanks(&mut draft, known, &slots, &reading, excluded, counted.as_ref());
         let budget = Budget::apply(&mut draft, &slots, &mut blanks);
         if !draft.faults.is_empty() {
-            return Err(draft.into_error());
+            return Err(draft.faults);
         }
         let size = draft.size();
         if outfit.len() < size.least {
@@ -251,7 +250,6 @@ impl<'a> Draft<'a> {
         self.served.serving.release().schema().outfit_size()
     }
 
-    /// Whether the release has the request's method.
     pub(super) fn has_method(&mut self) -> bool {
         let (served, request) = (self.served, self.request);
         let has = served.serving.has(request.method);
@@ -260,10 +258,6 @@ impl<'a> Draft<'a> {
             self.refuse("method", format!("this release has no method {}; it has {methods}", request.method));
         }
         has
-    }
-
-    pub(super) fn into_error(self) -> CompletionError {
-        CompletionError::Faults(self.faults)
     }
 }
 

@@ -721,7 +721,6 @@ impl Rules {
         self.compiled.is_empty()
     }
 
-    /// Whether there is an active rule of this name.
     pub fn has(&self, name: &str) -> bool {
         self.list.iter().any(|(other, _)| other.as_str() == name)
     }

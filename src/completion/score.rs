@@ -10,10 +10,11 @@ use atelier_engine::{
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use super::{
-    CompletionError, Cost, Request, Served, Warning, bounded, conversation::Conversation, prepare::Prepared,
+use super::{Cost, Request, Served, Warning, bounded, conversation::Conversation, prepare::Prepared};
+use crate::{
+    catalogue::api::ArticleBody,
+    platform::fault::{Fault, ServiceError},
 };
-use crate::{catalogue::api::ArticleBody, platform::fault::Fault};
 
 #[derive(Debug, Clone)]
 pub struct OutfitScore {
@@ -56,7 +57,7 @@ pub async fn score(
     served: Served<'_>,
     request: &Request,
     deadline: Instant,
-) -> Result<OutfitScore, CompletionError> {
+) -> Result<OutfitScore, ServiceError> {
     let prepared = Prepared::for_scoring(served, request)?;
     let catalogue = served.catalogue;
     let mut scored = Vec::new();
@@ -79,7 +80,7 @@ pub async fn score(
     }
     if questions.is_empty() {
         let detail = "none of its articles is in the catalogue and known to the method";
-        return Err(CompletionError::Faults(vec![Fault::new("outfit", detail)]));
+        return Err(Fault::new("outfit", detail).into());
     }
     let admission = Admission::New { follow_ups: 0 };
     let (conversation, answers) =

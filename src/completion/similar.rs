@@ -23,7 +23,6 @@ use crate::{
     releases::{LiveRelease, routing::Route},
 };
 
-/// Which similar articles a caller wants.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The position of what they are similar to.

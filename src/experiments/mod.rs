@@ -278,7 +278,6 @@ impl Experiment {
         }
     }
 
-    /// The arm that is shipped.
     fn shipped(&self) -> Option<&Arm> {
         let winner = self.winner.as_ref().filter(|_| self.state == State::Shipped)?;
         self.arms.iter().find(|arm| arm.name == *winner)
@@ -317,9 +316,7 @@ impl Experiment {
     }
 
     /// The release besides the live one that it needs, with the first arm that names it.
-    ///
-    /// # Errors
-    /// If it needs two.
+    /// An error if it needs two.
     pub fn second_release(&self, live: &str) -> Result<Option<(usize, &str)>, Fault> {
         let mut named = self.arms.iter().enumerate().filter_map(|(index, arm)| {
             arm.release.as_deref().filter(|release| *release != live).map(|release| (index, release))
@@ -338,9 +335,7 @@ impl Experiment {
     }
 
     /// Which release it needs besides the live one now that it starts or is shipped, with its place.
-    ///
-    /// # Errors
-    /// If another experiment that runs needs another one, or if it would change the live release under another experiment.
+    /// An error if another experiment that runs needs another one, or would lose the live release with which it runs.
     fn needs(
         &self,
         before: Option<&Self>,
@@ -892,7 +887,6 @@ fn decide(experiment: &Experiment, differences: &[Difference], split: f64) -> De
     without_winner(if every(&is_small) { Conclusion::NoDifference } else { Conclusion::Collecting })
 }
 
-/// The sums of a metric.
 fn sums(arm: &ArmSums, metric: Metric) -> Sums {
     let counts = &arm.counts;
     let (index, x, unit) = match metric {

@@ -75,7 +75,6 @@ struct OnePage {
     wrong: Option<String>,
 }
 
-/// An arm and its counts.
 struct ArmRow {
     name: String,
     about: String,
@@ -276,7 +275,6 @@ fn read(form: &Fields) -> Result<Experiment, String> {
     })
 }
 
-/// Adds a draft.
 pub(crate) async fn store(
     Admin(visitor): Admin,
     Shared(state): Shared<AppState>,

@@ -1,6 +1,6 @@
 //! How often suggestions are accepted, by day, method, arm, type of article, place in the outfit or a feature of the customers.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, ops::Sub as _, str::FromStr};
 
 use atelier_core::{
     domain::{Feature, Schema, Timestamp},
@@ -10,15 +10,16 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::sql::acceptance::{CountedBy, CountedOnly, Outcomes, Sales, day_of};
-use crate::platform::db::{Store, StoreError};
+use crate::platform::{
+    db::{Store, StoreError},
+    fault::{Fault, ServiceError},
+};
 
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// The days of a period if none are asked for.
 pub const USUAL_DAYS: u32 = 30;
 
-/// What acceptance is shown by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum By {
     Counted(CountedBy),
@@ -67,15 +68,6 @@ impl FromStr for By {
     }
 }
 
-/// Why there are no figures.
-#[derive(Debug, thiserror::Error)]
-pub enum AcceptanceError {
-    #[error("the schema has no feature {0:?}")]
-    NoFeature(String),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Outcomes of suggestions. Repeated reports count once.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Outcomes)]
@@ -116,13 +108,14 @@ pub async fn acceptance(
     only: &CountedOnly,
     days: u32,
     now: Timestamp,
-) -> Result<Acceptance, AcceptanceError> {
+) -> Result<Acceptance, ServiceError> {
     let since = day_of(now) + 1 - i64::from(days);
     let column = match by {
         By::Counted(column) => *column,
         By::Feature(name) => {
             let feature = schema.feature(name);
-            let feature = feature.ok_or_else(|| AcceptanceError::NoFeature(name.clone()))?;
+            let feature =
+                feature.ok_or_else(|| Fault::new("by", format!("the schema has no feature {name:?}")))?;
             return Ok(by_feature(store, feature, only, since).await?);
         }
     };
@@ -174,19 +167,7 @@ async fn by_feature(
     }
     let mut rows: Vec<(String, Outcomes)> =
         values.into_iter().map(|(row, outcomes)| (feature.row_name(row), outcomes)).collect();
-    let rest = |total: Sales, known: Sales| Sales {
-        bought: total.bought.saturating_sub(known.bought),
-        returned: total.returned.saturating_sub(known.returned),
-        kept: total.kept.saturating_sub(known.kept),
-        revenue: total.revenue - known.revenue,
-    };
-    let unknown = Outcomes {
-        shown: total.shown.saturating_sub(known.shown),
-        accepted: total.accepted.saturating_sub(known.accepted),
-        rejected: total.rejected.saturating_sub(known.rejected),
-        sold: rest(total.sold, known.sold),
-        in_window: rest(total.in_window, known.in_window),
-    };
+    let unknown = total.with(known, u64::saturating_sub, i64::sub);
     if unknown.shown > 0 {
         rows.push(("unknown customer".into(), unknown));
     }

@@ -72,7 +72,6 @@ impl Report {
     }
 }
 
-/// Why an event was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     #[error("the event is invalid: {}", .0.detail)]
@@ -98,9 +97,6 @@ impl From<StoreError> for ReportError {
 type Confirmed = (String, FeedbackEvent, SuggestedArticle);
 
 /// Records events, each once for its id and with its time, in one transaction; gives the result of each.
-///
-/// # Errors
-/// If the database fails; then none is recorded.
 pub async fn record_all(
     store: &Store,
     releases: &Releases,
@@ -272,7 +268,6 @@ impl Viewing<'_> {
     }
 }
 
-/// Records that a person saw suggestions.
 pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -> Result<(), StoreError> {
     let ticket = read_recorded(viewing.completion_id);
     let number =
@@ -350,7 +345,6 @@ fn key_of(name: &str, kind: FeedbackKind) -> String {
     format!("studio-{}-{name}", kind.as_str())
 }
 
-/// An event's id has 1 to 256 characters.
 pub fn check_id(id: &str) -> Result<(), Fault> {
     let length = id.chars().count();
     if (1..=MAX_EVENT_ID).contains(&length) {

@@ -105,7 +105,6 @@ pub(super) struct NoteForm {
     deleted: Option<i64>,
 }
 
-/// Adds a note about a customer, or deletes one.
 pub(super) async fn note(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,

@@ -276,7 +276,6 @@ impl View {
         })
     }
 
-    /// Ends the search for an article.
     pub(super) fn close_pick(&mut self) {
         (self.pick, self.page) = (Picking::default(), None);
     }

@@ -175,7 +175,6 @@ fn percent(share: f32) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// One persona: its typical articles and outfits.
 struct PersonaCard {
     /// Starts at 1.
     number: usize,
@@ -185,7 +184,6 @@ struct PersonaCard {
     outfits: Vec<OutfitView>,
 }
 
-/// A stored outfit.
 struct OutfitView {
     number: i64,
     customer: String,

@@ -67,9 +67,6 @@ fn in_flight(workers: usize) -> usize {
 }
 
 /// Completes the outfits of a file into another. `on_progress` gets the amount that was read, and the total.
-///
-/// # Errors
-/// If the part cannot be completed; then nothing is written. Bad rows are in the result.
 pub async fn complete_part(
     job: &Arc<Job>,
     input: &Path,

@@ -55,7 +55,6 @@ struct Shared {
     next: AtomicU64,
 }
 
-/// Why a completion id is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
     #[error(
@@ -67,13 +66,6 @@ pub enum TicketError {
          again"
     )]
     Expired { days: u64 },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// The keys in the database cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum KeysError {
     #[error(
         "the setting `tickets` of the database is damaged; restore it from a backup, or delete it, which makes all \
          completion ids so far invalid"
@@ -90,10 +82,10 @@ impl Tickets {
         terms: TicketTerms,
         random: fn() -> [u8; 32],
         now: Timestamp,
-    ) -> Result<Self, KeysError> {
+    ) -> Result<Self, TicketError> {
         let first = Keys::first(random(), now).text();
         let stored = store.settings().get_or_set(SETTING, &first).await?;
-        let keys = Keys::parse(&stored).ok_or(KeysError::Damaged)?;
+        let keys = Keys::parse(&stored).ok_or(TicketError::Damaged)?;
         let seed = u64::from_be_bytes(random()[..8].try_into().expect("eight bytes; this is a bug"));
         let tickets = Self(Arc::new(Shared {
             store: store.clone(),
@@ -110,10 +102,10 @@ impl Tickets {
     }
 
     /// Rereads the keys, which another replica may have replaced, and replaces them if it is time. Called periodically.
-    pub async fn refresh(&self, now: Timestamp) -> Result<(), KeysError> {
+    pub async fn refresh(&self, now: Timestamp) -> Result<(), TicketError> {
         loop {
-            let stored = self.0.store.settings().get(SETTING).await?.ok_or(KeysError::Damaged)?;
-            let keys = Keys::parse(&stored).ok_or(KeysError::Damaged)?;
+            let stored = self.0.store.settings().get(SETTING).await?.ok_or(TicketError::Damaged)?;
+            let keys = Keys::parse(&stored).ok_or(TicketError::Damaged)?;
             let Some(renewed) = keys.renewed(self.0.terms, self.0.random, now) else {
                 self.set_keys(keys);
                 return Ok(());
@@ -168,8 +160,8 @@ impl Tickets {
         // Another replica may have made it just now.
         match self.refresh(now).await {
             Ok(()) => self.keys().get(id).map(Arc::clone).ok_or(TicketError::Unknown),
-            Err(KeysError::Store(error)) => Err(error.into()),
-            Err(KeysError::Damaged) => Err(TicketError::Unknown),
+            Err(TicketError::Damaged) => Err(TicketError::Unknown),
+            Err(error) => Err(error),
         }
     }
 
@@ -213,7 +205,6 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl AppState {
-    /// Issue and open completion ids.
     pub fn tickets(&self) -> &Tickets {
         self.part()
     }

@@ -47,7 +47,6 @@ pub struct SuggestedFor {
     pub rules: Vec<RuleDigest>,
 }
 
-/// The record of a completion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// Its own number. With it, only the key tells that two tickets are for the same customer.
@@ -68,7 +67,6 @@ pub struct Ticket {
     pub blanks: Vec<Blank>,
 }
 
-/// The record of a blank's suggestions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blank {
     pub slot: usize,

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::{
     imports::{
-        feeds::{ALERT, FeedSource, Schedule},
+        feeds::{ALERT, FeedSource, FeedStatus, Schedule},
         jobs::StartError,
         sql::feeds::Feed,
     },
@@ -56,31 +56,22 @@ struct FeedView {
     name: String,
     url: String,
     schedule: String,
-    is_fetching: bool,
-    due: Option<String>,
-    tried: Option<String>,
-    succeeded: Option<String>,
-    /// Why it failed the last time.
-    failure: Option<String>,
-    /// How often in a row, if that is an alert.
-    alert: Option<u32>,
+    status: FeedStatus,
 }
 
 impl FeedView {
     fn new(feed: Feed, now: Timestamp) -> Self {
-        let moment = |at: Option<i64>| at.map(|at| figures::moment(Timestamp::from_millis(at)));
         Self {
             name: feed.name.to_string(),
             schedule: in_words(feed.source.schedule.as_ref()),
-            is_fetching: feed.is_leased(now),
-            due: feed.due_at().map(figures::moment),
-            tried: moment(feed.state.tried_at),
-            succeeded: moment(feed.state.succeeded_at),
-            alert: Some(feed.state.failures).filter(|failures| *failures >= ALERT),
-            failure: feed.state.failure,
-            url: feed.source.without_secrets().url,
+            url: feed.source.clone().without_secrets().url,
+            status: FeedStatus::new(feed, now),
         }
     }
+}
+
+fn moment(at: &Timestamp) -> String {
+    figures::moment(*at)
 }
 
 fn in_words(schedule: Option<&Schedule>) -> String {
@@ -153,7 +144,6 @@ async fn render(state: &AppState, visitor: &Visitor, edit: Edit) -> Result<Html<
     Ok(Html(page.render()?))
 }
 
-/// Adds or changes a source.
 pub(crate) async fn store(
     Admin(visitor): Admin,
     State(state): State<AppState>,

@@ -1,6 +1,9 @@
 //! Counts of the outcomes of suggestions, by the day on which they were shown. An event and its count are one transaction.
 
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    ops::{Add as _, AddAssign},
+};
 
 use atelier_core::domain::{FeatureValue, RuleDigest, Timestamp};
 use serde::Serialize;
@@ -71,22 +74,28 @@ pub struct Sales {
     pub revenue: i64,
 }
 
-impl std::ops::AddAssign for Outcomes {
-    fn add_assign(&mut self, other: Self) {
-        self.shown += other.shown;
-        self.accepted += other.accepted;
-        self.rejected += other.rejected;
-        self.sold += other.sold;
-        self.in_window += other.in_window;
+impl Outcomes {
+    /// Each figure made of both figures.
+    pub(crate) fn with(self, other: Self, count: fn(u64, u64) -> u64, sum: fn(i64, i64) -> i64) -> Self {
+        let sales = |one: Sales, other: Sales| Sales {
+            bought: count(one.bought, other.bought),
+            returned: count(one.returned, other.returned),
+            kept: count(one.kept, other.kept),
+            revenue: sum(one.revenue, other.revenue),
+        };
+        Self {
+            shown: count(self.shown, other.shown),
+            accepted: count(self.accepted, other.accepted),
+            rejected: count(self.rejected, other.rejected),
+            sold: sales(self.sold, other.sold),
+            in_window: sales(self.in_window, other.in_window),
+        }
     }
 }
 
-impl std::ops::AddAssign for Sales {
+impl AddAssign for Outcomes {
     fn add_assign(&mut self, other: Self) {
-        self.bought += other.bought;
-        self.returned += other.returned;
-        self.kept += other.kept;
-        self.revenue += other.revenue;
+        *self = self.with(other, u64::add, i64::add);
     }
 }
 

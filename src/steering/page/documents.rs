@@ -40,7 +40,6 @@ impl Edit {
         Self { name, version, form, unwritable, ..Self::default() }
     }
 
-    /// As it was sent.
     pub(crate) fn sent(mut form: Fields) -> Self {
         let [name, version] = ["name", "version"].map(|field| form.take(field));
         Self { name, version, form, ..Self::default() }
@@ -113,7 +112,6 @@ impl From<Vec<Fault>> for Problems {
     }
 }
 
-/// By the name of its field.
 pub(crate) fn by_name(Fault { field, detail }: Fault) -> (String, String) {
     (field.to_string(), detail)
 }
@@ -126,7 +124,6 @@ pub(crate) fn parse<D: Document>(body: Value) -> Result<D, Problem> {
     serde_json::from_value(body).map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
-/// A document as it is stored.
 pub(crate) async fn find<D: Document>(state: &AppState, name: &D::Name) -> Result<(D, Version), Problem> {
     let stored = state.store.documents().get(name).await?;
     let stored = stored.ok_or_else(|| gone(D::Name::KIND, name.borrow()))?;

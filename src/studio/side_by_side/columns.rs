@@ -55,7 +55,6 @@ fn followed(view: &View, column: &Column) -> [Option<Followed>; 2] {
     [&view.truth, &view.mark].map(|id| id.clone().map(|id| (id, placements.next().flatten())))
 }
 
-/// All columns as the page shows them.
 pub(super) struct Compared {
     /// How many articles each column chooses from.
     pub(super) admissible: String,
@@ -221,7 +220,6 @@ fn links(view: &View, left: &Blank, right: &Blank) -> Vec<Link> {
     left.suggestions.iter().enumerate().filter_map(line).collect()
 }
 
-/// The similarity of each two columns.
 pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Comparison) -> String {
     let mut lines = Lines::new(&["first", "second", "in_common", "rank_biased_overlap"]);
     for pair in pairs {

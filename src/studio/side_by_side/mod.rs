@@ -135,7 +135,6 @@ async fn read(
     Ok((live, compared))
 }
 
-/// The same comparison as a file.
 async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,
@@ -156,7 +155,6 @@ async fn download_similarity(
     Ok(csv_file("similarity.csv", text))
 }
 
-/// A comparison, and the outfit's own features.
 struct ComparedOutfit {
     comparison: Comparison,
     own: Features,

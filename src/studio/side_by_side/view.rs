@@ -87,7 +87,6 @@ impl View {
         view
     }
 
-    /// Leaves out what the release does not have.
     pub(super) fn leave_out_what_is_gone(&mut self, live: &LiveRelease) {
         let catalogue = &live.catalogue;
         let ignored = &mut self.ignored;

@@ -42,7 +42,6 @@ struct CasesPage {
     csv: String,
 }
 
-/// A case as the page shows it.
 struct ShownCase {
     customer: CustomerView,
     seen: bool,
@@ -187,7 +186,6 @@ fn rounded(number: f64) -> u64 {
     number.round() as u64
 }
 
-/// All cases of the view as a CSV file.
 pub(super) async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,

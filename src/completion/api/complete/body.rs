@@ -30,7 +30,6 @@ use crate::{
     releases::{LiveRelease, routing::Route},
 };
 
-/// Number of suggestions if the request has no `k`.
 pub(crate) const DEFAULT_K: usize = 5;
 
 /// An outfit to complete.
@@ -229,7 +228,6 @@ impl CompleteBody {
     }
 }
 
-/// A request, and what answers it.
 pub(crate) struct Routed {
     pub(super) body: CompleteBody,
     pub(super) route: Route,
