@@ -261,10 +261,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The articles that a method knows.
-///
-/// # Panics
-/// If the release has no such method.
+/// The articles that a method of the release knows.
 pub(super) fn known(served: Served<'_>, method: Method) -> &Mask {
     served.articles.known(method).expect("the method was checked; this is a bug")
 }

@@ -27,7 +27,6 @@ use crate::{
 pub struct Wanted {
     /// The position of what they are similar to.
     pub article: u32,
-    /// Only what is in stock in this store.
     pub store: Option<String>,
     pub n: usize,
 }

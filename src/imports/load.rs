@@ -79,7 +79,6 @@ named! {
 
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Import the good rows even if others are bad.
     pub skip_bad: bool,
     /// Take everything back at the end.
     pub dry_run: bool,

@@ -36,7 +36,7 @@ impl By {
     /// The name of its values, for people.
     pub fn label(&self, schema: &Schema) -> String {
         match self {
-            Self::Counted(by) => by.names().label.into(),
+            Self::Counted(by) => by.label().into(),
             Self::Feature(name) => {
                 schema.feature(name).map_or_else(|| name.clone(), |known| known.label.clone())
             }
@@ -47,7 +47,7 @@ impl By {
 impl fmt::Display for By {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Counted(by) => f.write_str(by.names().word),
+            Self::Counted(by) => f.write_str(by.as_str()),
             Self::Feature(name) => write!(f, "{FEATURE}{name}"),
         }
     }
@@ -60,9 +60,9 @@ impl FromStr for By {
         if let Some(name) = text.strip_prefix(FEATURE) {
             return Ok(Self::Feature(name.to_owned()));
         }
-        let known = CountedBy::ALL.into_iter().find(|by| by.names().word == text);
+        let known = CountedBy::ALL.into_iter().find(|by| by.as_str() == text);
         known.map(Self::Counted).ok_or_else(|| {
-            let words = CountedBy::ALL.map(|by| by.names().word).join(", ");
+            let words = CountedBy::ALL.map(CountedBy::as_str).join(", ");
             format!("expected {words} or {FEATURE} with a feature’s name, found {text:?}")
         })
     }

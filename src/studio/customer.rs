@@ -29,7 +29,6 @@ use crate::{
     },
 };
 
-/// The latest outfits shown.
 const OUTFITS: u32 = 12;
 /// The latest purchases shown, and refusals on a page.
 const ARTICLES: u32 = 12;

@@ -44,7 +44,6 @@ use crate::{
     },
 };
 
-/// Entries of the history.
 const HISTORY: u32 = 50;
 /// Days after which a customer's link runs out, the usual number first.
 const DAYS: [u32; 3] = [14, 30, 90];

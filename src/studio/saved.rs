@@ -29,7 +29,6 @@ use crate::{
     },
 };
 
-/// Outfits on a page.
 const ON_A_PAGE: u32 = 24;
 
 #[derive(Template)]

@@ -114,7 +114,6 @@ impl FromStr for Edited {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refusal {
     pub(super) slot: usize,
-    /// The suggestion's name.
     pub(super) name: String,
     pub(super) article: ArticleId,
 }

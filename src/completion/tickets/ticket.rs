@@ -24,7 +24,6 @@ pub struct Suggested {
     /// The arm of the experiment that chose the method, if one did.
     pub arm: Option<String>,
     pub at: Timestamp,
-    /// Whom it is for, if it is for a customer.
     pub customer: Option<CustomerId>,
     /// Whether many callers get the same answer, so that each one's feedback counts.
     pub is_shared: bool,
@@ -56,7 +55,6 @@ pub struct Ticket {
     pub arm: Option<String>,
     /// In milliseconds.
     pub at: i64,
-    /// Whom it is for, if it is for a customer.
     pub customer: Option<Mark>,
     pub is_shared: bool,
     pub held_out: bool,
@@ -70,7 +68,6 @@ pub struct Ticket {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blank {
     pub slot: usize,
-    /// How many articles were suggested.
     pub count: usize,
     /// The marks of the first ones, by rank.
     pub first: Vec<Mark>,

@@ -70,6 +70,7 @@ impl FeedView {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 fn moment(at: &Timestamp) -> String {
     figures::moment(*at)
 }

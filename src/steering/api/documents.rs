@@ -39,7 +39,6 @@ pub(crate) struct About {
     pub(crate) plural: &'static str,
     /// With its article.
     pub(crate) one: &'static str,
-    /// A name.
     pub(crate) example: &'static str,
     pub(crate) scope: Scope,
     /// Whether a change may work on a complete release.

@@ -34,7 +34,6 @@ pub struct Wanted {
     pub article: u32,
     pub n: usize,
     pub most_total: Option<f64>,
-    /// Only what is in stock in this store.
     pub store: Option<String>,
     pub explain: bool,
 }

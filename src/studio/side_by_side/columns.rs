@@ -59,7 +59,6 @@ pub(super) struct Compared {
     /// How many articles each column chooses from.
     pub(super) admissible: String,
     pub(super) columns: Vec<ColumnView>,
-    /// The similarity of each two columns.
     pub(super) pairs: Vec<PairView>,
     pub(super) rows: usize,
 }
@@ -69,9 +68,7 @@ pub(super) struct ColumnView {
     pub(super) customer: Option<CustomerView>,
     pub(super) method: Method,
     pub(super) cells: Vec<CellView>,
-    /// The placement of the true article.
     pub(super) truth: Option<String>,
-    /// The placement of the marked article.
     pub(super) mark: Option<String>,
     /// Lines from the previous column.
     pub(super) links: Vec<Link>,

@@ -34,7 +34,6 @@ use crate::{
     releases::LiveRelease,
 };
 
-/// A customer's outfits shown.
 const OUTFITS: u32 = 12;
 /// A customer's outfits among which the compared one is looked up.
 const SEARCHED_OUTFITS: u32 = 1000;

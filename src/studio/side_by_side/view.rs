@@ -11,7 +11,6 @@ use crate::{
     studio,
 };
 
-/// The default number of rows.
 const DEFAULT_K: usize = 10;
 const MAX_K: usize = 50;
 /// More columns would not be readable.
