@@ -137,7 +137,6 @@ pub(crate) fn describe(document: &Value) -> Vec<Value> {
     TOOLS.iter().map(|tool| tool.describe(document)).collect()
 }
 
-/// The tools that a key opens.
 pub(super) fn list<'t>(described: &'t [Value], scopes: &Scopes) -> Vec<&'t Value> {
     TOOLS.iter().zip(described).filter(|(tool, _)| scopes.have(tool.scope)).map(|(_, tool)| tool).collect()
 }

@@ -196,10 +196,10 @@ impl Complete {
         let filters = Filters {
             least_price: flags.min_price,
             most_price: flags.max_price,
-            fit: !flags.allow_unfit,
-            in_stock: !flags.allow_out_of_stock,
             store: flags.store.clone(),
-            no_gos: !flags.allow_no_gos,
+            unfit: flags.allow_unfit,
+            sold_out: flags.allow_out_of_stock,
+            no_gos: flags.allow_no_gos,
             ..Filters::default()
         };
         let wanted =

@@ -86,7 +86,7 @@ impl Limits {
         }
         let mut excluded = Vec::new();
         excluded.extend(outside_price(draft).map(|articles| ("price", articles.into())));
-        if filters.no_gos {
+        if !filters.no_gos {
             let mut ruled_out = catalogue.sets().ruled_out(&reading.no_gos);
             for position in &reading.owned {
                 ruled_out.articles.insert(*position);
@@ -100,7 +100,7 @@ impl Limits {
             excluded.push(("no_gos", ruled_out.articles.into()));
         }
         let length = all.length();
-        if filters.fit {
+        if !filters.unfit {
             let unfit = catalogue.sets().supply().unfit(&reading.needs, length);
             for (label, attribute, words) in unfit.unmet {
                 let words = words.join(", ");
@@ -112,12 +112,12 @@ impl Limits {
             }
             excluded.push(("fit", unfit.articles.into()));
         }
-        let fitting = filters.fit.then_some(&reading.needs);
-        if filters.in_stock {
+        let fitting = (!filters.unfit).then_some(&reading.needs);
+        if !filters.sold_out {
             excluded.push(("in_stock", catalogue.sets().unavailable(fitting)));
         }
         if let Some(store) = &filters.store {
-            if !filters.in_stock {
+            if filters.sold_out {
                 let detail = "a store limits what is in stock: leave out `store`, or `in_stock: false`";
                 draft.refuse("filters.store", detail);
             }
@@ -176,7 +176,6 @@ impl Limits {
     }
 }
 
-/// Takes out what the request excludes.
 fn exclude(draft: &mut Draft<'_>, all: &mut Mask) {
     let (served, request) = (draft.served, draft.request);
     let excluded = &request.filters.exclude;
@@ -223,7 +222,6 @@ fn outside_price(draft: &mut Draft<'_>) -> Option<Mask> {
     })
 }
 
-/// The articles of the requested types, by slot.
 fn types(draft: &mut Draft<'_>, known: &Mask, slots: &Slots) -> BTreeMap<usize, Mask> {
     let (served, request) = (draft.served, draft.request);
     let mut found = BTreeMap::new();

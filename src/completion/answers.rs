@@ -38,7 +38,6 @@ struct Kept {
     bytes: usize,
 }
 
-/// An answer, and until when it is right.
 #[derive(Debug, Clone)]
 struct Answer {
     document: Document,

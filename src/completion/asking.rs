@@ -7,17 +7,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier_core::domain::{ArticleId, CustomerId, Features, Timestamp};
+use atelier_core::domain::{ArticleId, CustomerId, Features, Mask, Timestamp};
 use atelier_engine::packed_article::PackedArticle;
 
 use super::{
-    Blank, Completion, CompletionError, OutfitScore, Request, Stored, Warning, complete,
+    Blank, Completion, Offered, OutfitScore, Request, Stored, Warning, complete,
+    prepare::known,
     sample::{Sample, Sampled},
     score,
     tickets::{Suggested, SuggestedFor, Tickets},
 };
 use crate::{
-    completion,
     completion::profiles::Profiles,
     platform::{
         fault::{Fault, Field, ServiceError},
@@ -44,7 +44,6 @@ pub struct Resolved {
     pub stale: Option<Warning>,
 }
 
-/// Suggestions, and the ticket for feedback on them.
 #[derive(Debug)]
 pub struct Suggestions {
     pub question: Resolved,
@@ -78,7 +77,7 @@ pub async fn suggest(
     let sampled = turn.map(|turn| (Sampled::new(route, &request), turn));
     let question = resolve(route, profiles, request, times.begun).await?;
     let completion = complete(live.served(), &question.request, times.deadline).await;
-    if !matches!(completion, Err(CompletionError::Faults(_))) {
+    if !matches!(completion, Err(ServiceError::Faults(_))) {
         let (took, answer) = (times.begun.elapsed(), completion.as_ref().ok());
         live.follower::<Observers>().0.iter().for_each(|one| one.answered(route, took, answer));
     }
@@ -121,10 +120,16 @@ pub async fn unranked(
     times: Times,
 ) -> Result<(Vec<Arc<PackedArticle>>, usize), ServiceError> {
     let question = resolve(route, profiles, request, times.begun).await?;
-    Ok(completion::unranked(route.live.served(), &question.request)?)
+    let served = route.live.served();
+    let Offered { blanks, .. } = Offered::new(served, &question.request)?;
+    let choosable = blanks.into_iter().next().map(|blank| blank.admissible);
+    let choosable = choosable.ok_or(ServiceError::Faults(Vec::new()))?;
+    let mut unknown = Mask::clone(&choosable);
+    unknown.subtract(known(served, question.request.method));
+    let articles = unknown.iter().filter_map(|position| served.catalogue.article(position)).cloned();
+    Ok((articles.collect(), choosable.count()))
 }
 
-/// Scores an outfit.
 pub async fn score_outfit(
     route: &Route,
     profiles: &Profiles,
@@ -186,7 +191,6 @@ pub async fn stored_features(
     Ok((Some(profile.stored), warning))
 }
 
-/// Signs the id of a completion.
 fn issue_ticket(
     route: &Route,
     tickets: &Tickets,
@@ -219,17 +223,7 @@ fn issue_ticket(
     })
 }
 
-impl From<CompletionError> for ServiceError {
-    fn from(error: CompletionError) -> Self {
-        match error {
-            CompletionError::Faults(faults) => Self::Faults(faults),
-            CompletionError::Ask(error) => Self::Ask(error),
-        }
-    }
-}
-
 impl AppState {
-    /// The times of a question that is asked now.
     pub(crate) fn times(&self) -> Times {
         let begun = Instant::now();
         Times { now: self.now(), begun, deadline: begun + self.limits.deadline() }

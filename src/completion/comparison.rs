@@ -28,7 +28,6 @@ pub struct Subjects {
 #[derive(Debug, Clone)]
 pub struct Comparison {
     pub columns: Vec<Column>,
-    /// Each two columns.
     pub pairs: Vec<Pair>,
     /// Columns wait and run at the same time: the longest wait, the longest run.
     pub cost: Cost,

@@ -11,7 +11,6 @@ use atelier_engine::{
 use super::prepare::Prepared;
 use crate::telemetry::Stopwatch;
 
-/// What the questions of a request cost together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
     pub queued: Duration,

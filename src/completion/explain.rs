@@ -12,9 +12,8 @@ use atelier_core::{
 };
 use atelier_engine::inference::{Admission, AskError, BLANK, Context, Question, Serving};
 
-use super::{
-    Blank, CompletionError, Request, Served, Suggestion, conversation::Conversation, prepare::Prepared,
-};
+use super::{Blank, Request, Served, Suggestion, conversation::Conversation, prepare::Prepared};
+use crate::platform::fault::ServiceError;
 
 /// A reason needs at least this factor, up or down.
 const NOTICEABLE: f64 = 1.1;
@@ -45,7 +44,7 @@ pub async fn reasons(
     request: &Request,
     article: u32,
     deadline: Instant,
-) -> Result<Vec<Reason>, CompletionError> {
+) -> Result<Vec<Reason>, ServiceError> {
     let prepared = Prepared::new(served, request)?;
     let without = alternatives(served.serving, request.method, &prepared);
     let mut suggestion = Suggestion::new(served.catalogue, article);
@@ -69,7 +68,6 @@ pub async fn reasons(
     Ok(blank.suggestions.into_iter().flat_map(|suggestion| suggestion.reasons.unwrap_or_default()).collect())
 }
 
-/// Adds reasons to the suggestions of all blanks.
 pub(super) async fn explain(
     conversation: &mut Conversation<'_>,
     schema: &Schema,

@@ -14,14 +14,12 @@ use atelier_engine::{
 
 use super::{Sets, conversation::Conversation, prepare::Prepared, steer::Concern};
 
-/// Most sets that are returned.
 pub const MAX_SETS: usize = 16;
 /// Partial sets that are followed at a time.
 const BEAM: usize = 16;
 /// How many times as many articles are considered for each partial set if sets have to differ.
 const WIDER: usize = 4;
 
-/// Articles for all blanks.
 #[derive(Debug, Clone)]
 pub struct OutfitSet {
     /// Slot of the request's outfit, and the article for it.

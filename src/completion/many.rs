@@ -6,8 +6,7 @@ use atelier_core::domain::Method;
 use atelier_engine::inference::{Admission, AskError, Question};
 
 use super::{
-    Completion, CompletionError, Cost, Request, Served, conversation::Conversation, prepare::Prepared,
-    questions, read_answers,
+    Completion, Cost, Request, Served, conversation::Conversation, prepare::Prepared, questions, read_answers,
 };
 use crate::platform::fault::Fault;
 
@@ -31,8 +30,7 @@ pub async fn complete_many(
                 asked.push((position, prepared, questions));
                 None
             }
-            Err(CompletionError::Faults(found)) => Some(Err(found)),
-            Err(CompletionError::Ask(error)) => return Err(error),
+            Err(faults) => Some(Err(faults)),
         });
     }
     asked.sort_by_key(|(_, prepared, _)| {

@@ -34,7 +34,7 @@ use std::{
     time::Instant,
 };
 
-use atelier_core::domain::{ArticleId, Features, Mask, Method, RuleDigest, RuleName, Timestamp};
+use atelier_core::domain::{ArticleId, Features, Method, RuleDigest, RuleName, Timestamp};
 use atelier_engine::{
     catalogue::{Catalogue, Choice, Needs},
     inference::{self, Admission, Answer, Articles, AskError, Candidate, Context, Question, Serving},
@@ -46,7 +46,7 @@ use utoipa::ToSchema;
 use self::{conversation::Conversation, prepare::Prepared};
 use crate::{
     completion::rules::Rules,
-    platform::{fault::Fault, page::address::PageFilters},
+    platform::fault::ServiceError,
     releases::{LiveRelease, routing::Route},
 };
 
@@ -68,7 +68,6 @@ pub use self::{
 /// Most suggestions for one blank.
 pub const MAX_K: usize = 250;
 
-/// An outfit to complete, and how.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Request {
@@ -90,7 +89,6 @@ pub struct Request {
     /// outfit.
     pub of_outfit: Vec<String>,
     pub explain: bool,
-    /// The outfits to suggest with all blanks filled together.
     pub sets: Sets,
     /// Articles whose placement the answer has, suggested or not.
     pub placements_of: Vec<ArticleId>,
@@ -152,8 +150,8 @@ pub struct Sets {
     pub distinct: bool,
 }
 
-/// Which articles may be suggested.
-#[derive(Debug, Clone, PartialEq)]
+/// Which articles may be suggested, as requests and the addresses of pages say it.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filters {
     /// The types that may fill a slot of the outfit.
     pub types: BTreeMap<usize, Vec<String>>,
@@ -168,60 +166,27 @@ pub struct Filters {
     pub most_price: Option<f64>,
     /// The most that the whole outfit costs: what is in it, and what is suggested for all of its blanks together.
     pub most_total: Option<f64>,
-    /// Only what fits the customer, by what the schema's features require.
-    pub fit: bool,
-    /// Only what is in stock, in a size that fits the customer if only that is suggested.
-    pub in_stock: bool,
     /// Only what is in stock in this store.
     pub store: Option<String>,
-    /// Leaves out what the customer never wears.
+    /// Includes what does not fit the customer, by what the schema's features require.
+    pub unfit: bool,
+    /// Includes what is out of stock: in a size that fits the customer, if only that is suggested.
+    pub sold_out: bool,
+    /// Includes what the customer never wears.
     pub no_gos: bool,
 }
 
-impl PageFilters {
-    pub(crate) fn filters(&self, types: BTreeMap<usize, Vec<String>>) -> Filters {
-        Filters {
-            types,
-            exclude: self.exclude.clone(),
-            least_price: self.least_price,
-            most_price: self.most_price,
-            most_total: self.most_total,
-            fit: !self.unfit,
-            in_stock: !self.sold_out,
-            store: self.store.clone().filter(|_| !self.sold_out),
-            no_gos: !self.no_gos,
-            ..Filters::default()
-        }
-    }
-}
-
 impl Filters {
-    /// Admit every article.
     pub fn everything() -> Self {
-        Self { fit: false, in_stock: false, no_gos: false, ..Self::default() }
+        Self { unfit: true, sold_out: true, no_gos: true, ..Self::default() }
+    }
+
+    /// Those of a page, with the types that its blanks take. A store limits what is in stock.
+    pub(crate) fn with_types(&self, types: BTreeMap<usize, Vec<String>>) -> Self {
+        Self { types, store: self.store.clone().filter(|_| !self.sold_out), ..self.clone() }
     }
 }
 
-impl Default for Filters {
-    fn default() -> Self {
-        Self {
-            types: BTreeMap::new(),
-            exclude: Vec::new(),
-            refused: Vec::new(),
-            only: None,
-            words: BTreeMap::new(),
-            least_price: None,
-            most_price: None,
-            most_total: None,
-            fit: true,
-            in_stock: true,
-            store: None,
-            no_gos: true,
-        }
-    }
-}
-
-/// The answer.
 #[derive(Debug, Clone)]
 pub struct Completion {
     /// The positions of the request's articles by its slots. A basket holds variants, maybe two of an article, which an outfit
@@ -241,7 +206,6 @@ pub struct Completion {
 /// Which variant the customer needs of each suggested article that has some.
 pub type Variants = HashMap<ArticleId, Choice>;
 
-/// The suggestions for one blank.
 #[derive(Debug, Clone)]
 pub struct Blank {
     /// Its slot in the outfit; one past the end if the outfit had no blank.
@@ -310,15 +274,6 @@ pub struct Placement {
     pub admissible: bool,
 }
 
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CompletionError {
-    #[error("the request is invalid in {} places", .0.len())]
-    Faults(Vec<Fault>),
-    #[error(transparent)]
-    Ask(#[from] AskError),
-}
-
 /// What completions are made from: a release and a catalogue.
 #[derive(Debug, Clone, Copy)]
 pub struct Served<'a> {
@@ -345,12 +300,11 @@ impl LiveRelease {
     }
 }
 
-/// Completes an outfit.
 pub async fn complete(
     served: Served<'_>,
     request: &Request,
     deadline: Instant,
-) -> Result<Completion, CompletionError> {
+) -> Result<Completion, ServiceError> {
     let mut prepared = Prepared::new(served, request)?;
     let alternatives =
         request.explain.then(|| explain::alternatives(served.serving, request.method, &prepared));
@@ -377,21 +331,6 @@ pub async fn complete(
     completion.add_variants(served, request, &prepared);
     completion.cost = conversation.cost();
     Ok(completion)
-}
-
-/// The articles that a person may choose for the request's first blank, although its method cannot rank them, and how many
-/// pass the filters with them.
-pub fn unranked(
-    served: Served<'_>,
-    request: &Request,
-) -> Result<(Vec<Arc<PackedArticle>>, usize), CompletionError> {
-    let Offered { blanks, .. } = Offered::new(served, request)?;
-    let choosable = blanks.into_iter().next().map(|blank| blank.admissible);
-    let choosable = choosable.ok_or_else(|| CompletionError::Faults(Vec::new()))?;
-    let mut unknown = Mask::clone(&choosable);
-    unknown.subtract(prepare::known(served, request.method));
-    let articles = unknown.iter().filter_map(|position| served.catalogue.article(position)).cloned();
-    Ok((articles.collect(), choosable.count()))
 }
 
 fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
@@ -425,7 +364,9 @@ fn read_answers(
         steps = steps.or(answer.steps);
         blanks.push(read_answer(served, request, prepared, blank, answer, &mut unmet));
     }
-    let warnings = prepared.take_warnings(steer::warn_unmet(unmet));
+    let mut warnings = std::mem::take(&mut prepared.warnings);
+    warnings.extend(steer::warn_unmet(unmet));
+    let warnings = bounded(warnings, prepared.reading.left_out);
     let (sets, variants, cost) = (Vec::new(), Variants::new(), Cost::default());
     Completion { outfit, blanks, sets, variants, warnings, personas, steps, cost }
 }
@@ -486,7 +427,6 @@ fn read_answer(
 }
 
 impl Completion {
-    /// Adds the variants of what is suggested, alone and in sets.
     fn add_variants(&mut self, served: Served<'_>, request: &Request, prepared: &Prepared) {
         let alone = self.blanks.iter().flat_map(|blank| &blank.suggestions);
         let alone = alone.map(|suggestion| &suggestion.article);

@@ -6,12 +6,13 @@ use atelier_core::domain::{Features, Mask};
 use atelier_engine::{inference::Candidate, packed_article::PackedArticle};
 
 use super::{
-    CompletionError, MovedBy, Request, Served, Suggestion, Variants, Warning, admissible,
+    MovedBy, Request, Served, Suggestion, Variants, Warning, admissible,
     budget::Budget,
     prepare::{Blank, Draft, Slots},
     reading::Reading,
     steer::{Asked, Steer, warn_unmet},
 };
+use crate::platform::fault::Fault;
 
 /// What passes a request's filters and the shop's rules.
 #[derive(Debug)]
@@ -28,10 +29,10 @@ pub struct Offered<'a> {
 }
 
 impl<'a> Offered<'a> {
-    pub fn new(served: Served<'a>, request: &'a Request) -> Result<Self, CompletionError> {
+    pub fn new(served: Served<'a>, request: &'a Request) -> Result<Self, Vec<Fault>> {
         let mut draft = Draft::new(served, request);
         if !draft.has_method() {
-            return Err(draft.into_error());
+            return Err(draft.faults);
         }
         let reading = Reading::of(&mut draft);
         let slots = Slots::new(&mut draft, &request.outfit);
@@ -43,13 +44,12 @@ impl<'a> Offered<'a> {
             admissible::blanks(&mut draft, present, &slots, &reading, excluded, None);
         Budget::apply(&mut draft, &slots, &mut blanks);
         if !draft.faults.is_empty() {
-            return Err(draft.into_error());
+            return Err(draft.faults);
         }
         let warnings = draft.warnings;
         Ok(Self { served, request, reading, asked, steer, admissible, blanks, warnings })
     }
 
-    /// The customer's and the request's features.
     pub fn features(&self) -> &Features {
         &self.reading.features
     }

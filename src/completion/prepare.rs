@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible,
+    MAX_VARIED, Request, Served, Suggestion, admissible,
     budget::Budget,
     reading::Reading,
     steer::{Asked, Counted, Steer},
@@ -50,24 +50,20 @@ const FIRST: [&str; 5] = [
 /// The most characters of a warning, which may quote a long text.
 const WARNING_LENGTH: usize = 500;
 
-/// Puts the warnings that matter first, cuts what is too much, and says so.
-fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
+/// The warnings of an answer: those that matter first, at most [`MOST_WARNINGS`], and how many are left out. `left_out` were not
+/// made at all.
+pub(crate) fn bounded(mut warnings: Vec<Warning>, left_out: usize) -> Vec<Warning> {
     let left_out = left_out + warnings.len().saturating_sub(MOST_WARNINGS);
     warnings
         .sort_by_key(|warning| FIRST.iter().position(|code| *code == warning.code).unwrap_or(FIRST.len()));
     warnings.truncate(MOST_WARNINGS);
-    for warning in &mut *warnings {
+    for warning in &mut warnings {
         abbreviate(&mut warning.detail, WARNING_LENGTH);
     }
     if left_out > 0 {
         let detail = format!("{left_out} more warnings are left out");
         warnings.push(Warning::new("more-warnings", detail));
     }
-}
-
-/// Cuts the list to the most warnings of an answer.
-pub(crate) fn bounded(mut warnings: Vec<Warning>) -> Vec<Warning> {
-    bound(&mut warnings, 0);
     warnings
 }
 
@@ -93,7 +89,6 @@ pub(super) struct Prepared {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// A blank to fill.
 #[derive(Debug, Clone)]
 pub(super) struct Blank {
     /// In the request's outfit.
@@ -109,7 +104,7 @@ pub(super) struct Blank {
 
 impl Prepared {
     /// For completing. An outfit without blanks gets one.
-    pub(super) fn new(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
+    pub(super) fn new(served: Served<'_>, request: &Request) -> Result<Self, Vec<Fault>> {
         let mut outfit = Cow::Borrowed(&request.outfit);
         if outfit.iter().all(Option::is_some) {
             outfit.to_mut().push(None);
@@ -125,7 +120,7 @@ impl Prepared {
                 error.to_string()
             };
             draft.refuse("outfit", detail);
-            return Err(draft.into_error());
+            return Err(draft.faults);
         }
         if !(1..=request.most).contains(&request.k) {
             let detail = format!("k is from 1 to {}, found {}", request.most, request.k);
@@ -143,7 +138,7 @@ impl Prepared {
     }
 
     /// For scoring: an outfit without blanks.
-    pub(super) fn for_scoring(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
+    pub(super) fn for_scoring(served: Served<'_>, request: &Request) -> Result<Self, Vec<Fault>> {
         let mut draft = Draft::new(served, request);
         let most = draft.size().most;
         if !(2..=most).contains(&request.outfit.len()) {
@@ -154,15 +149,7 @@ impl Prepared {
         for (slot, _) in request.outfit.iter().enumerate().filter(|(_, article)| article.is_none()) {
             draft.refuse(Field::from("outfit").item(&slot), "an outfit to score has no blanks");
         }
-        if draft.faults.is_empty() { Self::build(draft, &request.outfit) } else { Err(draft.into_error()) }
-    }
-
-    /// The warnings of the answer, with these, as many as it may have.
-    pub(super) fn take_warnings(&mut self, more: Vec<Warning>) -> Vec<Warning> {
-        let mut warnings = std::mem::take(&mut self.warnings);
-        warnings.extend(more);
-        bound(&mut warnings, self.reading.left_out);
-        warnings
+        if draft.faults.is_empty() { Self::build(draft, &request.outfit) } else { Err(draft.faults) }
     }
 
     /// The question about the blank at a position of the slots. The caller adds the figures that it wants.
@@ -180,10 +167,10 @@ impl Prepared {
         }
     }
 
-    fn build(mut draft: Draft<'_>, outfit: &[Option<ArticleId>]) -> Result<Self, CompletionError> {
+    fn build(mut draft: Draft<'_>, outfit: &[Option<ArticleId>]) -> Result<Self, Vec<Fault>> {
         let (served, request) = (draft.served, draft.request);
         if !draft.has_method() {
-            return Err(draft.into_error());
+            return Err(draft.faults);
         }
         let reading = Reading::of(&mut draft);
         let slots = Slots::new(&mut draft, outfit);
@@ -203,7 +190,7 @@ impl Prepared {
             admissible::blanks(&mut draft, known, &slots, &reading, excluded, counted.as_ref());
         let budget = Budget::apply(&mut draft, &slots, &mut blanks);
         if !draft.faults.is_empty() {
-            return Err(draft.into_error());
+            return Err(draft.faults);
         }
         let size = draft.size();
         if outfit.len() < size.least {
@@ -263,7 +250,6 @@ impl<'a> Draft<'a> {
         self.served.serving.release().schema().outfit_size()
     }
 
-    /// Whether the release has the request's method.
     pub(super) fn has_method(&mut self) -> bool {
         let (served, request) = (self.served, self.request);
         let has = served.serving.has(request.method);
@@ -273,16 +259,9 @@ impl<'a> Draft<'a> {
         }
         has
     }
-
-    pub(super) fn into_error(self) -> CompletionError {
-        CompletionError::Faults(self.faults)
-    }
 }
 
-/// The articles that a method knows.
-///
-/// # Panics
-/// If the release has no such method.
+/// The articles that a method of the release knows.
 pub(super) fn known(served: Served<'_>, method: Method) -> &Mask {
     served.articles.known(method).expect("the method was checked; this is a bug")
 }

@@ -29,7 +29,6 @@ pub struct Profiles {
     cache: Cache<CustomerId, (Arc<str>, Arc<Stored>)>,
 }
 
-/// A customer's profile.
 #[derive(Debug, Clone)]
 pub struct Profile {
     pub stored: Arc<Stored>,
@@ -62,12 +61,10 @@ impl Profiles {
         Ok(cached.map(|cached| Profile { stored: cached.value.1, stale: cached.stale }))
     }
 
-    /// Drops a customer's profile after a change or an erasure in this process.
     pub fn forget(&self, id: &CustomerId) {
         self.cache.forget(id);
     }
 
-    /// Drops all profiles.
     pub fn forget_all(&self) {
         self.cache.forget_all();
     }

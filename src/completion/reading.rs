@@ -57,7 +57,6 @@ impl Stored {
 #[derive(Debug)]
 pub(super) struct Reading {
     catalogue: Weak<Catalogue>,
-    /// The request's own features.
     given: Option<Features>,
     pub(super) context: Context,
     /// The features behind the context, by name.

@@ -113,18 +113,19 @@ pub static EFFECT_NUMBERS: [EffectNumber; 3] = [
     EffectNumber { name: "least", label: "Minimum number", is_whole: true },
 ];
 
-/// Whether a rule applies: a draft does not yet, and one that is off no longer does.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = RuleState)]
-pub enum State {
-    #[default]
-    Draft,
-    Active,
-    Off,
+named! {
+    "a state is draft, active or off"
+    /// Whether a rule applies: a draft does not yet, and one that is off no longer does.
+    #[derive(Default, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    #[schema(as = RuleState)]
+    pub enum State {
+        #[default]
+        Draft = "draft",
+        Active = "active",
+        Off = "off",
+    }
 }
-
-named!(State, "a state is draft, active or off", Draft = "draft", Active = "active", Off = "off");
 
 /// A merchandiser's rule, which changes suggestions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -720,7 +721,6 @@ impl Rules {
         self.compiled.is_empty()
     }
 
-    /// Whether there is an active rule of this name.
     pub fn has(&self, name: &str) -> bool {
         self.list.iter().any(|(other, _)| other.as_str() == name)
     }

@@ -86,7 +86,6 @@ impl Sample {
         questions.iter().rev().map(|(_, question)| question.clone()).collect()
     }
 
-    /// Forgets a customer's questions.
     pub fn forget(&self, customer: &CustomerId) {
         let mut questions = self.lock();
         questions.retain(|(_, question)| question.customer.as_ref() != Some(customer));

@@ -7,9 +7,14 @@ use atelier_engine::{
     inference::{Admission, BLANK, Question},
     packed_article::PackedArticle,
 };
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
-use super::{CompletionError, Cost, Request, Served, Warning, conversation::Conversation, prepare::Prepared};
-use crate::platform::fault::Fault;
+use super::{Cost, Request, Served, Warning, bounded, conversation::Conversation, prepare::Prepared};
+use crate::{
+    catalogue::api::ArticleBody,
+    platform::fault::{Fault, ServiceError},
+};
 
 #[derive(Debug, Clone)]
 pub struct OutfitScore {
@@ -23,18 +28,27 @@ pub struct OutfitScore {
 }
 
 /// One article, given the others.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ArticleScore {
-    /// In the request's outfit.
+    /// Its place in the outfit, from 0.
     pub slot: usize,
-    pub log_probability: f64,
-    /// Its rank among the articles of its type, starting at 1.
-    pub rank: usize,
-    /// Its share of the probability of the articles of its type.
-    pub share: f64,
-    /// The number of articles of its type.
-    pub of_type: usize,
+    #[serde(serialize_with = "write_article")]
+    #[schema(value_type = ArticleBody)]
     pub article: Arc<PackedArticle>,
+    /// The probability of this article at its place, given the others.
+    pub probability: f64,
+    /// The natural logarithm of `probability`.
+    pub log_probability: f64,
+    /// Among all articles of its type, from 1.
+    pub rank: usize,
+    /// Number of articles of its type.
+    pub of_type: usize,
+    /// Share of the probability of all articles of its type.
+    pub share: f64,
+}
+
+fn write_article<S: Serializer>(article: &Arc<PackedArticle>, serializer: S) -> Result<S::Ok, S::Error> {
+    (**article).serialize(serializer)
 }
 
 /// Scores how well the articles of an outfit go together for a customer. Each is ranked among the articles of its type that
@@ -43,8 +57,8 @@ pub async fn score(
     served: Served<'_>,
     request: &Request,
     deadline: Instant,
-) -> Result<OutfitScore, CompletionError> {
-    let mut prepared = Prepared::for_scoring(served, request)?;
+) -> Result<OutfitScore, ServiceError> {
+    let prepared = Prepared::for_scoring(served, request)?;
     let catalogue = served.catalogue;
     let mut scored = Vec::new();
     let mut questions = Vec::new();
@@ -66,7 +80,7 @@ pub async fn score(
     }
     if questions.is_empty() {
         let detail = "none of its articles is in the catalogue and known to the method";
-        return Err(CompletionError::Faults(vec![Fault::new("outfit", detail)]));
+        return Err(Fault::new("outfit", detail).into());
     }
     let admission = Admission::New { follow_ups: 0 };
     let (conversation, answers) =
@@ -77,10 +91,12 @@ pub async fn score(
         .map(|((slot, article), answer)| {
             let placement = answer.placements[0];
             let of_type = answer.admissible_probability;
-            let share = if of_type > 0.0 { placement.log_probability.exp() / of_type } else { 0.0 };
+            let probability = placement.log_probability.exp();
+            let share = if of_type > 0.0 { probability / of_type } else { 0.0 };
             ArticleScore {
                 slot,
                 article,
+                probability,
                 log_probability: placement.log_probability,
                 rank: placement.rank.expect("ranks were asked for; this is a bug"),
                 share: share.min(1.0),
@@ -99,12 +115,11 @@ pub async fn score(
         .min_by(|a, b| against_type(a).total_cmp(&against_type(b)))
         .map(|article| article.slot)
         .expect("there is an article; this is a bug");
-    let warnings = prepared.take_warnings(Vec::new());
     Ok(OutfitScore {
         mean_log_probability: sum / count,
         articles,
         weakest,
-        warnings,
+        warnings: bounded(prepared.warnings, prepared.reading.left_out),
         cost: conversation.cost(),
     })
 }

@@ -23,12 +23,10 @@ use crate::{
     releases::{LiveRelease, routing::Route},
 };
 
-/// Which similar articles a caller wants.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The position of what they are similar to.
     pub article: u32,
-    /// Only what is in stock in this store.
     pub store: Option<String>,
     pub n: usize,
 }
@@ -95,7 +93,7 @@ pub async fn find(
             .filter_map(|(position, rules)| Some((Arc::clone(live.catalogue.article(position)?), rules)))
             .collect();
         let variants = offered.choose_variants(articles.iter().map(|(article, _)| article));
-        let warnings = bounded(offered.warnings.into_iter().chain(unmet).chain(resolved.stale).collect());
+        let warnings = bounded(offered.warnings.into_iter().chain(unmet).chain(resolved.stale).collect(), 0);
         let customer = customer.filter(|_| resolved.request.stored.is_some());
         Ok(Similar { articles, variants, warnings, customer, held_out: resolved.held_out })
     });

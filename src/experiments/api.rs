@@ -7,14 +7,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::TryStreamExt;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
-use super::{Decision, Difference, Experiment, Figures, Metric, SecondRelease};
+use super::{Experiment, Figures};
 use crate::{
     experiments,
-    outcomes::ArmCounts,
     people::Scope,
     platform::http::{
         AppState, Problem,
@@ -74,90 +73,25 @@ impl ApiDocument for Experiment {
     }
 }
 
-/// What an experiment shows. Look at it as often as you like.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ExperimentFigures)]
-struct FiguresBody {
-    /// The metric that decides.
-    metric: Metric,
-    /// How many days it has run.
-    days: f64,
-    /// Whether the numbers of customers contradict the shares, so that no figure can be trusted.
-    is_split_broken: bool,
-    /// The probability of so uneven a split, by a chi-squared test. Below 0.001 it is broken.
-    split_p: f64,
-    arms: Vec<ArmFigures>,
-    /// Of each arm but the first, for each metric.
-    differences: Vec<Difference>,
-    decision: DecisionBody,
-    /// The release that it needs besides the live one, while it is a draft or runs.
-    second_release: Option<SecondRelease>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct ArmFigures {
-    /// The name of the arm.
-    #[schema(examples("today"))]
-    arm: String,
-    /// Number of customers who were shown a completion.
-    customers: i64,
-    #[serde(flatten)]
-    counts: ArmCounts,
-}
-
-/// What the figures say.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ExperimentDecision)]
-struct DecisionBody {
-    /// `collecting`: not yet. `winner`: this arm is better. `no-difference`: no arm differs by as much as `effect`. `broken-split`: the
-    /// figures must not be trusted.
-    #[schema(pattern = "^(collecting|winner|no-difference|broken-split)$")]
-    state: &'static str,
-    /// The better arm, if there is one.
-    winner: Option<String>,
-}
-
 /// What an experiment shows
 ///
 /// The figures of each arm, how the others differ from the first, and what may be concluded. Intervals are by customer.
 #[utoipa::path(get, path = "/experiments/{name}/figures", operation_id = "getExperimentFigures", tag = "experiments",
     params(ExperimentPath),
     responses(
-        (status = 200, description = "The figures", body = FiguresBody),
+        (status = 200, description = "The figures", body = Figures),
     ),
 )]
 async fn figures(
     State(state): State<AppState>,
     Path(name): Path<ExperimentName>,
-) -> Result<Response, Problem> {
-    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| unknown(&name))?;
-    let experiment = read::<Experiment>(stored.value)?;
-    let found = Figures::read(&state.store, &name, &experiment, state.now()).await?;
-    let arm = |index: usize| experiment.arms[index].name.clone();
-    let winner = match found.decision {
-        Decision::Winner(winner) => Some(arm(winner)),
-        _ => None,
-    };
-    let body = FiguresBody {
-        metric: experiment.metric,
-        days: found.days,
-        is_split_broken: found.decision == Decision::BrokenSplit,
-        split_p: found.split,
-        arms: found
-            .arms
-            .iter()
-            .enumerate()
-            .map(|(index, sums)| ArmFigures {
-                arm: arm(index),
-                customers: sums.customers,
-                counts: sums.counts,
-            })
-            .collect(),
-        differences: found.differences,
-        decision: DecisionBody { state: found.decision.as_str(), winner },
-        second_release: SecondRelease::find(state.releases(), &experiment).await,
-    };
-    Ok(Json(body).into_response())
+) -> Result<Json<Figures>, Problem> {
+    let experiment = find(&state, &name).await?;
+    Ok(Json(Figures::read(&state.store, state.releases(), &name, &experiment, state.now()).await?))
+}
+
+async fn find(state: &AppState, name: &ExperimentName) -> Result<Experiment, Problem> {
+    read(state.store.experiments().get(name).await?.ok_or_else(|| unknown(name))?.value)
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize, ToSchema)]
@@ -195,8 +129,7 @@ async fn customers(
     Path(name): Path<ExperimentName>,
     Query(query): Query<FormatQuery>,
 ) -> Result<Response, Problem> {
-    let stored = state.store.experiments().get(&name).await?.ok_or_else(|| unknown(&name))?;
-    let experiment = read::<Experiment>(stored.value)?;
+    let experiment = find(&state, &name).await?;
     let rows = experiments::customers(&state.store, &name, &experiment);
     let rows: Vec<_> = rows.try_collect().await?;
     Ok(match query.format {

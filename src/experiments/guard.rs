@@ -64,7 +64,6 @@ impl Observer for Guard {
     }
 }
 
-/// The limits of the arms of experiments that run.
 #[derive(Debug, Default)]
 pub struct Watched(HashMap<String, Limits>);
 
@@ -116,7 +115,6 @@ impl Limits {
     }
 }
 
-/// Stops the experiments of which an arm is beyond a limit.
 pub async fn stop_beyond_limits(
     store: &Store,
     releases: &Releases,

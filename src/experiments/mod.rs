@@ -278,7 +278,6 @@ impl Experiment {
         }
     }
 
-    /// The arm that is shipped.
     fn shipped(&self) -> Option<&Arm> {
         let winner = self.winner.as_ref().filter(|_| self.state == State::Shipped)?;
         self.arms.iter().find(|arm| arm.name == *winner)
@@ -317,9 +316,7 @@ impl Experiment {
     }
 
     /// The release besides the live one that it needs, with the first arm that names it.
-    ///
-    /// # Errors
-    /// If it needs two.
+    /// An error if it needs two.
     pub fn second_release(&self, live: &str) -> Result<Option<(usize, &str)>, Fault> {
         let mut named = self.arms.iter().enumerate().filter_map(|(index, arm)| {
             arm.release.as_deref().filter(|release| *release != live).map(|release| (index, release))
@@ -338,9 +335,7 @@ impl Experiment {
     }
 
     /// Which release it needs besides the live one now that it starts or is shipped, with its place.
-    ///
-    /// # Errors
-    /// If another experiment that runs needs another one, or if it would change the live release under another experiment.
+    /// An error if another experiment that runs needs another one, or would lose the live release with which it runs.
     fn needs(
         &self,
         before: Option<&Self>,
@@ -743,25 +738,41 @@ impl SecondRelease {
     }
 }
 
-/// What an experiment shows.
-#[derive(Debug)]
+/// What an experiment shows. Look at it as often as you like.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExperimentFigures)]
 pub struct Figures {
+    /// The metric that decides.
+    pub metric: Metric,
+    /// How many days it has run.
     pub days: f64,
-    /// The probability of so uneven a split.
-    pub split: f64,
-    pub arms: Vec<ArmSums>,
+    /// Whether the numbers of customers contradict the shares, so that no figure can be trusted.
+    pub is_split_broken: bool,
+    /// The probability of so uneven a split, by a chi-squared test. Below 0.001 it is broken.
+    pub split_p: f64,
+    pub arms: Vec<ArmFigures>,
     /// Of each arm but the first, for each metric.
     pub differences: Vec<Difference>,
     pub decision: Decision,
+    /// The release that it needs besides the live one, while it is a draft or runs.
+    pub second_release: Option<SecondRelease>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ArmFigures {
+    /// The name of the arm.
+    #[schema(examples("today"))]
+    pub arm: String,
+    /// Number of customers who were shown a completion.
+    pub customers: i64,
+    #[serde(flatten)]
+    pub counts: ArmCounts,
 }
 
 /// How an arm differs from the first one, for each completion that was shown.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = ArmDifference)]
 pub struct Difference {
-    /// Its place among the arms.
-    #[serde(skip)]
-    pub index: usize,
     /// The name of the arm.
     pub arm: String,
     pub metric: Metric,
@@ -775,32 +786,32 @@ pub struct Difference {
     pub days_needed: Option<f64>,
 }
 
-/// What may be concluded, at any look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// Not yet.
-    Collecting,
-    Winner(usize),
-    /// No arm differs by as much as is worth finding.
-    NoDifference,
-    /// The arms do not have their shares of the customers, so figures must not be trusted.
-    BrokenSplit,
+/// What the figures say.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExperimentDecision)]
+pub struct Decision {
+    /// `collecting`: not yet. `winner`: this arm is better. `no-difference`: no arm differs by as much as `effect`. `broken-split`: the
+    /// figures must not be trusted.
+    #[schema(value_type = String, pattern = "^(collecting|winner|no-difference|broken-split)$")]
+    pub state: Conclusion,
+    /// The better arm, if there is one.
+    pub winner: Option<String>,
 }
 
-impl Decision {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Collecting => "collecting",
-            Self::Winner(_) => "winner",
-            Self::NoDifference => "no-difference",
-            Self::BrokenSplit => "broken-split",
-        }
-    }
+/// What may be concluded, at any look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conclusion {
+    Collecting,
+    Winner,
+    NoDifference,
+    BrokenSplit,
 }
 
 impl Figures {
     pub async fn read(
         store: &Store,
+        releases: &Releases,
         name: &ExperimentName,
         experiment: &Experiment,
         now: Timestamp,
@@ -813,7 +824,7 @@ impl Figures {
         let customers = |arm: &ArmSums| arm.customers.unsigned_abs();
         let counts: Vec<(u64, u32)> =
             arms.iter().map(customers).zip(experiment.arms.iter().map(|arm| arm.share)).collect();
-        let split = statistics::split_probability(&counts);
+        let split_p = statistics::split_probability(&counts);
         // All comparisons by one metric are right together in 95 of 100 experiments.
         #[expect(clippy::cast_precision_loss, reason = "there are few arms")]
         let alpha = ALPHA / (arms.len() - 1) as f64;
@@ -822,7 +833,6 @@ impl Figures {
             for metric in Metric::ALL {
                 let (control, other) = (sums(&arms[0], metric), sums(&arms[index], metric));
                 differences.push(Difference {
-                    index,
                     arm: experiment.arms[index].name.clone(),
                     metric,
                     control: control.ratio(),
@@ -832,14 +842,29 @@ impl Figures {
                 });
             }
         }
-        let decision = decide(experiment, &differences, split);
-        Ok(Self { days, split, arms, differences, decision })
+        let arm = |(arm, ArmSums { customers, counts, .. }): (&Arm, ArmSums)| ArmFigures {
+            arm: arm.name.clone(),
+            customers,
+            counts,
+        };
+        Ok(Self {
+            metric: experiment.metric,
+            days,
+            is_split_broken: split_p < BROKEN_SPLIT,
+            split_p,
+            arms: experiment.arms.iter().zip(arms).map(arm).collect(),
+            decision: decide(experiment, &differences, split_p),
+            differences,
+            second_release: SecondRelease::find(releases, experiment).await,
+        })
     }
 }
 
 fn decide(experiment: &Experiment, differences: &[Difference], split: f64) -> Decision {
+    let without_winner = |state| Decision { state, winner: None };
+    let winner = |arm: &str| Decision { state: Conclusion::Winner, winner: Some(arm.to_owned()) };
     if split < BROKEN_SPLIT {
-        return Decision::BrokenSplit;
+        return without_winner(Conclusion::BrokenSplit);
     }
     let all: Vec<&Difference> =
         differences.iter().filter(|difference| difference.metric == experiment.metric).collect();
@@ -847,22 +872,21 @@ fn decide(experiment: &Experiment, differences: &[Difference], split: f64) -> De
     let best = all.iter().filter(|one| one.difference.as_ref().is_some_and(better));
     let best = best.max_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)));
     if let Some(best) = best {
-        return Decision::Winner(best.index);
+        return winner(&best.arm);
     }
     let every = |holds: &dyn Fn(&Difference, &Share) -> bool| {
         all.iter().all(|one| one.difference.as_ref().is_some_and(|found| holds(one, found)))
     };
     if every(&|_, found| found.high < 0.0) {
-        return Decision::Winner(0);
+        return winner(&experiment.arms[0].name);
     }
     let is_small = |one: &Difference, found: &Share| {
         let matters = one.control.unwrap_or(0.0).abs() * experiment.effect;
         found.high < matters && found.low > -matters
     };
-    if every(&is_small) { Decision::NoDifference } else { Decision::Collecting }
+    without_winner(if every(&is_small) { Conclusion::NoDifference } else { Conclusion::Collecting })
 }
 
-/// The sums of a metric.
 fn sums(arm: &ArmSums, metric: Metric) -> Sums {
     let counts = &arm.counts;
     let (index, x, unit) = match metric {

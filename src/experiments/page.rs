@@ -1,7 +1,5 @@
 //! `/operations/experiments`: experiments, what each shows, and starting, ramping, stopping and shipping one.
 
-use std::collections::BTreeMap;
-
 use askama::Template;
 use atelier_core::{
     domain::{ExperimentName, Method},
@@ -15,7 +13,8 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    Arm, Decision, Difference, Experiment, Figures, Limits, Metric, SecondRelease, State, sql::ArmSums,
+    Arm, ArmFigures, Conclusion, Decision, Difference, Experiment, Figures, Limits, Metric, SecondRelease,
+    State,
 };
 use crate::{
     outcomes::{
@@ -35,7 +34,10 @@ use crate::{
     },
     steering::{
         documents::{of_stored, read_all},
-        page::documents,
+        page::{
+            documents::{self, Edit, by_name},
+            fields::Fields,
+        },
     },
 };
 
@@ -51,8 +53,7 @@ struct ListPage {
     methods: Vec<Method>,
     /// Besides the live one, without those that cannot be served.
     releases: Vec<String>,
-    typed: Draft,
-    wrong: Option<String>,
+    edit: Edit,
 }
 
 #[derive(Template)]
@@ -74,7 +75,6 @@ struct OnePage {
     wrong: Option<String>,
 }
 
-/// An arm and its counts.
 struct ArmRow {
     name: String,
     about: String,
@@ -84,7 +84,7 @@ struct ArmRow {
 }
 
 impl ArmRow {
-    fn new(arm: &Arm, sums: &ArmSums, notation: &Notation) -> Self {
+    fn new(arm: &Arm, sums: &ArmFigures, notation: &Notation) -> Self {
         let ArmCounts { completions, shown, accepted, bought, returned, kept, revenue } = sums.counts;
         let numbers = [sums.customers, completions, shown, accepted, bought, returned, kept];
         let method = arm.method.map_or_else(|| "the default method".to_owned(), |method| method.to_string());
@@ -168,24 +168,24 @@ fn limits_in_words(limits: &Limits) -> String {
 }
 
 /// What the page says first.
-fn conclude(decision: Decision, experiment: &Experiment) -> String {
-    let metric = experiment.metric;
-    match decision {
-        Decision::Collecting => format!("No decision yet: judged by {metric}, no arm is clearly better."),
-        Decision::Winner(0) => {
-            format!("{} wins: judged by {metric}, every other arm is worse.", experiment.arms[0].name)
+fn conclude(Decision { state, winner }: &Decision, experiment: &Experiment) -> String {
+    let (metric, control) = (experiment.metric, &experiment.arms[0].name);
+    match (state, winner) {
+        (Conclusion::Winner, Some(winner)) if winner == control => {
+            format!("{control} wins: judged by {metric}, every other arm is worse.")
         }
-        Decision::Winner(arm) => {
-            format!("{} wins: judged by {metric}, it is better than {}.", experiment.arms[arm].name, experiment.arms[0].name)
+        (Conclusion::Winner, Some(winner)) => {
+            format!("{winner} wins: judged by {metric}, it is better than {control}.")
         }
-        Decision::NoDifference => {
+        (Conclusion::NoDifference, _) => {
             format!("No difference that matters: judged by {metric}, it is smaller than {} %.", experiment.effect * 100.0)
         }
-        Decision::BrokenSplit => {
+        (Conclusion::BrokenSplit, _) => {
             "The split is broken: the arms' numbers of customers do not match their shares. Do not trust the figures; check whether one arm's \
              feedback gets lost."
                 .to_owned()
         }
+        _ => format!("No decision yet: judged by {metric}, no arm is clearly better."),
     }
 }
 
@@ -193,15 +193,10 @@ pub(crate) async fn list(
     Analyst(visitor): Analyst,
     Shared(state): Shared<AppState>,
 ) -> Result<Html<String>, Problem> {
-    list_page(&state, &visitor, Draft::default(), None).await
+    list_page(&state, &visitor, Edit::default()).await
 }
 
-async fn list_page(
-    state: &AppState,
-    visitor: &Visitor,
-    typed: Draft,
-    wrong: Option<String>,
-) -> Result<Html<String>, Problem> {
+async fn list_page(state: &AppState, visitor: &Visitor, edit: Edit) -> Result<Html<String>, Problem> {
     let all = read_all::<Experiment>(&state.store).await?;
     let live = state.releases().current();
     let methods = live.as_ref().map(|live| live.serving.methods().collect());
@@ -213,124 +208,89 @@ async fn list_page(
         tab: Tab::Experiments,
         experiments: all
             .into_iter()
-            .map(|(name, experiment)| (address(&name), name.to_string(), experiment))
+            .map(|(name, experiment)| (address(name.as_str()), name.to_string(), experiment))
             .collect(),
         methods: methods.unwrap_or_default(),
         releases: others.map(|listed| listed.name).collect(),
-        typed,
-        wrong,
+        edit,
     };
     Ok(Html(page.render()?))
 }
 
-/// A new experiment as the form has it: beside these, the arms, as in `arm-0`, `release-0`, `method-0`, `rules-0` and `share-0`, and the limits.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Draft {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    metric: Metric,
-    /// In percent.
-    #[serde(default)]
-    effect: String,
-    #[serde(default)]
-    note: String,
-    #[serde(flatten)]
-    others: BTreeMap<String, String>,
+/// The rows of arms in the form, as in `arm-0`, `release-0`, `method-0`, `rules-0` and `share-0`.
+const ROWS: [&str; 4] = ["0", "1", "2", "3"];
+
+fn cell<'f>(form: &'f Fields, column: &str, row: &str) -> &'f str {
+    form.get(&format!("{column}-{row}"))
 }
 
-impl Draft {
-    /// The rows of arms.
-    const ROWS: [&str; 4] = ["0", "1", "2", "3"];
+/// Of the fields `latency` in milliseconds, and `errors`, `empty` and `returned` in percent.
+fn limits(form: &Fields) -> Result<Limits, String> {
+    let number = |name: &str| {
+        let text = form.get(name);
+        let number = (!text.is_empty()).then(|| text.parse::<u32>()).transpose();
+        number.map_err(|_| format!("a limit is a whole number, found {text:?}"))
+    };
+    let share = |name| number(name).map(|percent| percent.map(|percent| f64::from(percent) / 100.0));
+    Ok(Limits {
+        latency_ms: number("latency")?,
+        errors: share("errors")?,
+        empty: share("empty")?,
+        returned: share("returned")?,
+    })
+}
 
-    fn cell(&self, column: &str, row: &str) -> &str {
-        self.others.get(&format!("{column}-{row}")).map_or("", |text| text.trim())
-    }
-
-    fn limit(&self, name: &str) -> &str {
-        self.others.get(name).map_or("", |text| text.trim())
-    }
-
-    /// Of the fields `latency` in milliseconds, and `errors`, `empty` and `returned` in percent.
-    fn limits(&self) -> Result<Limits, String> {
-        let number = |name: &str| {
-            let text = self.limit(name);
-            let number = (!text.is_empty()).then(|| text.parse::<u32>()).transpose();
-            number.map_err(|_| format!("a limit is a whole number, found {text:?}"))
-        };
-        let share = |name| number(name).map(|percent| percent.map(|percent| f64::from(percent) / 100.0));
-        Ok(Limits {
-            latency_ms: number("latency")?,
-            errors: share("errors")?,
-            empty: share("empty")?,
-            returned: share("returned")?,
-        })
-    }
-
-    fn read(&self) -> Result<(ExperimentName, Experiment), String> {
-        let name = ExperimentName::new(self.name.trim()).map_err(|error| error.to_string())?;
-        let effect = if self.effect.trim().is_empty() { "10" } else { self.effect.trim() };
-        let effect: f64 =
-            effect.parse().map_err(|_| format!("the change is a number of percent, found {effect:?}"))?;
-        let mut arms = Vec::new();
-        for row in Self::ROWS.into_iter().filter(|row| !self.cell("arm", row).is_empty()) {
-            let method = Some(self.cell("method", row)).filter(|method| !method.is_empty());
-            let share = self.cell("share", row);
-            arms.push(Arm {
-                name: self.cell("arm", row).to_owned(),
-                release: Some(self.cell("release", row).to_owned()).filter(|release| !release.is_empty()),
-                method: method.map(str::parse::<Method>).transpose().map_err(|error| error.to_string())?,
-                without_rules: self
-                    .cell("rules", row)
-                    .split(',')
-                    .map(|rule| rule.trim().to_owned())
-                    .filter(|rule| !rule.is_empty())
-                    .collect(),
-                share: if share.is_empty() {
-                    1
-                } else {
-                    share.parse().map_err(|_| format!("a share is a whole number, found {share:?}"))?
-                },
-            });
+fn read(form: &Fields) -> Result<Experiment, String> {
+    let filled = |text: &str, usual: &str| if text.is_empty() { usual.to_owned() } else { text.to_owned() };
+    let effect = filled(form.get("effect"), "10");
+    let effect: f64 =
+        effect.parse().map_err(|_| format!("the change is a number of percent, found {effect:?}"))?;
+    let mut arms = Vec::new();
+    for row in ROWS {
+        let [name, release, method, rules, share] =
+            ["arm", "release", "method", "rules", "share"].map(|column| cell(form, column, row));
+        if name.is_empty() {
+            continue;
         }
-        let experiment = Experiment {
-            arms,
-            metric: self.metric,
-            effect: effect / 100.0,
-            note: Some(self.note.clone()),
-            share: 100,
-            stop_if: self.limits()?,
-            ..Experiment::default()
-        };
-        Ok((name, experiment))
+        let method = Some(method).filter(|method| !method.is_empty()).map(str::parse::<Method>);
+        let rules = rules.split(',').map(str::trim).filter(|rule| !rule.is_empty());
+        arms.push(Arm {
+            name: name.to_owned(),
+            release: Some(release.to_owned()).filter(|release| !release.is_empty()),
+            method: method.transpose().map_err(|error| error.to_string())?,
+            without_rules: rules.map(str::to_owned).collect(),
+            share: filled(share, "1")
+                .parse()
+                .map_err(|_| format!("a share is a whole number, found {share:?}"))?,
+        });
     }
+    Ok(Experiment {
+        arms,
+        metric: filled(form.get("metric"), Metric::default().as_str()).parse()?,
+        effect: effect / 100.0,
+        note: Some(form.get("note").to_owned()),
+        share: 100,
+        stop_if: limits(form)?,
+        ..Experiment::default()
+    })
 }
 
-/// Adds a draft.
 pub(crate) async fn store(
     Admin(visitor): Admin,
     Shared(state): Shared<AppState>,
-    Form(draft): Form<Draft>,
+    Form(form): Form<Fields>,
 ) -> Result<Response, Problem> {
-    let stored = match draft.read() {
-        Err(wrong) => Err(wrong),
-        Ok((name, experiment)) => {
-            let make = move |_| Ok(experiment.clone());
-            let saved = documents::save((&state, &visitor), &name, &expected(""), false, make).await?;
-            saved.map(|_| address(&name)).map_err(|faults| words(&faults))
-        }
-    };
-    match stored {
-        Ok(address) => Ok(Redirect::to(&address).into_response()),
-        Err(wrong) => {
-            let page = list_page(&state, &visitor, draft, Some(wrong)).await?;
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
-        }
+    let mut edit = Edit::sent(form);
+    let read = read(&edit.form).map_err(|reason| vec![(String::new(), reason)]);
+    if edit.store((&state, &visitor), read, by_name).await?.is_some() {
+        return Ok(Redirect::to(&address(&edit.name)).into_response());
     }
+    let page = list_page(&state, &visitor, edit).await?;
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
-fn address(name: &ExperimentName) -> String {
-    let name: String = form_urlencoded::byte_serialize(name.as_str().as_bytes()).collect();
+fn address(name: &str) -> String {
+    let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
     format!("{LIST}/{}", name.replace('+', "%20"))
 }
 
@@ -349,7 +309,7 @@ async fn one_page(
     wrong: Option<String>,
 ) -> Result<Html<String>, Problem> {
     let (experiment, version) = documents::find::<Experiment>(state, name).await?;
-    let found = Figures::read(&state.store, name, &experiment, state.now()).await?;
+    let found = Figures::read(&state.store, state.releases(), name, &experiment, state.now()).await?;
     let notation = &state.notation;
     let arms = experiment.arms.iter().zip(&found.arms);
     let page = OnePage {
@@ -359,8 +319,8 @@ async fn one_page(
         version: version.to_string(),
         days: format!("{:.1}", found.days),
         limits: limits_in_words(&experiment.stop_if),
-        second: second_in_words(SecondRelease::find(state.releases(), &experiment).await),
-        decision: conclude(found.decision, &experiment),
+        second: second_in_words(found.second_release),
+        decision: conclude(&found.decision, &experiment),
         arms: arms.map(|(arm, sums)| ArmRow::new(arm, sums, notation)).collect(),
         differences: found
             .differences
@@ -405,7 +365,7 @@ pub(crate) async fn change(
         ..stored
     });
     match documents::save(scene, &name, &expected(&form.version), false, make).await? {
-        Ok(_) => Ok(Redirect::to(&address(&name)).into_response()),
+        Ok(_) => Ok(Redirect::to(&address(name.as_str())).into_response()),
         Err(faults) => {
             let page = one_page(&state, &visitor, &name, Some(words(&faults))).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())

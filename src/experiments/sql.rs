@@ -46,7 +46,6 @@ pub struct ArmCustomer {
 }
 
 impl ExperimentCounts<'_> {
-    /// The sums of an arm.
     pub async fn sums(self, arm: &str) -> Result<ArmSums, StoreError> {
         const PRODUCTS: [&str; 4] = ["accepted", "bought", "kept", "revenue"];
         let counts = ["completions", "shown", "accepted", "bought", "returned", "kept", "revenue"]
@@ -78,7 +77,6 @@ impl ExperimentCounts<'_> {
         })
     }
 
-    /// The customers of an arm, read in parts as needed.
     pub fn customers(self, arm: &str) -> impl Stream<Item = Result<ArmCustomer, StoreError>> + Send + use<> {
         const SQL: &str =
             "select * from experiment_customers where arm = $1 and seq > $2 order by seq limit $3";
@@ -88,7 +86,6 @@ impl ExperimentCounts<'_> {
         pages::stream(self.store, 0, PART, query, seq, |row| Ok(ArmCustomer::from_row(row)?))
     }
 
-    /// The arms that a customer is in.
     pub fn for_customer(
         self,
         customer: &CustomerId,

@@ -177,7 +177,6 @@ impl FeedOptions {
     }
 }
 
-/// Why a job is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("the feed's options are invalid")]
@@ -247,7 +246,6 @@ pub struct LineError {
     pub detail: String,
 }
 
-/// Why a job has to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     Cancelled,
@@ -280,7 +278,6 @@ struct Running {
     is_stopping: bool,
 }
 
-/// How far a job is.
 #[derive(Debug, Default)]
 struct Gauge {
     read: AtomicU64,
@@ -316,7 +313,6 @@ enum Source {
     Fetched(Pin<Box<dyn Future<Output = Result<Option<File>, String>> + Send>>),
 }
 
-/// How a job ended.
 #[derive(Debug)]
 pub struct Ended {
     pub state: ImportState,
@@ -722,7 +718,6 @@ impl JobResult {
 }
 
 impl AppState {
-    /// The feeds that are imported in the background.
     pub fn jobs(&self) -> &Jobs {
         self.part()
     }

@@ -18,7 +18,6 @@ use utoipa::ToSchema;
 use super::{Import, ImportError, Importable, Load, Mirrored, Tell, import_table, may_commit, mirror};
 use crate::{platform::db::Counts, releases::coverage::Census};
 
-/// The result of an import.
 #[derive(Debug)]
 pub struct Outcome {
     pub report: Report,
@@ -39,7 +38,6 @@ pub enum End {
     Cancelled,
 }
 
-/// What an import did.
 #[derive(Debug, Default)]
 pub struct Imported {
     pub tables: Vec<(FeedTable, Counts)>,
@@ -79,10 +77,8 @@ named! {
     }
 }
 
-/// How files are imported.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Import the good rows even if others are bad.
     pub skip_bad: bool,
     /// Take everything back at the end.
     pub dry_run: bool,
@@ -109,7 +105,6 @@ pub enum Change {
     Delete,
 }
 
-/// How far an import is.
 #[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
     /// With the total of what will be read, in the unit of [`Rows::progress`](atelier_files::Rows::progress).
@@ -195,9 +190,6 @@ impl Opened {
     }
 
     /// One file of a table, which errors call `path`.
-    ///
-    /// # Errors
-    /// Why it is not the table's.
     pub fn table(
         table: FeedTable,
         file: File,
@@ -216,9 +208,6 @@ impl Opened {
     ///
     /// `stop` ends it early, and says whether there is time to take back what it wrote; otherwise the next import does that. `note`
     /// adds to the import before it is committed.
-    ///
-    /// # Errors
-    /// If the import cannot begin or be taken back.
     pub async fn import(
         self,
         mut import: Import,

@@ -50,7 +50,6 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Why a table could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error(transparent)]
@@ -134,7 +133,6 @@ fn next_slice<T: Table>(rows: &mut Checked<'_, T>, most: usize) -> Result<(Vec<T
     Ok((slice, lines))
 }
 
-/// What retiring articles did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mirrored {
     Retired(u64),
@@ -175,7 +173,6 @@ fn may_commit(report: &Report, skip_bad: bool) -> bool {
     report.bad == 0 || (skip_bad && report.good > 0)
 }
 
-/// A table that can be imported.
 trait Importable: Table + Send + Sync + 'static {
     fn put(import: &mut Import, rows: &[Self]) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 

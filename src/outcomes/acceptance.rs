@@ -1,6 +1,6 @@
 //! How often suggestions are accepted, by day, method, arm, type of article, place in the outfit or a feature of the customers.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, ops::Sub as _, str::FromStr};
 
 use atelier_core::{
     domain::{Feature, Schema, Timestamp},
@@ -10,15 +10,16 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::sql::acceptance::{CountedBy, CountedOnly, Outcomes, Sales, day_of};
-use crate::platform::db::{Store, StoreError};
+use crate::platform::{
+    db::{Store, StoreError},
+    fault::{Fault, ServiceError},
+};
 
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// The days of a period if none are asked for.
 pub const USUAL_DAYS: u32 = 30;
 
-/// What acceptance is shown by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum By {
     Counted(CountedBy),
@@ -35,7 +36,7 @@ impl By {
     /// The name of its values, for people.
     pub fn label(&self, schema: &Schema) -> String {
         match self {
-            Self::Counted(by) => by.names().label.into(),
+            Self::Counted(by) => by.label().into(),
             Self::Feature(name) => {
                 schema.feature(name).map_or_else(|| name.clone(), |known| known.label.clone())
             }
@@ -46,7 +47,7 @@ impl By {
 impl fmt::Display for By {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Counted(by) => f.write_str(by.names().word),
+            Self::Counted(by) => f.write_str(by.as_str()),
             Self::Feature(name) => write!(f, "{FEATURE}{name}"),
         }
     }
@@ -59,21 +60,12 @@ impl FromStr for By {
         if let Some(name) = text.strip_prefix(FEATURE) {
             return Ok(Self::Feature(name.to_owned()));
         }
-        let known = CountedBy::ALL.into_iter().find(|by| by.names().word == text);
+        let known = CountedBy::ALL.into_iter().find(|by| by.as_str() == text);
         known.map(Self::Counted).ok_or_else(|| {
-            let words = CountedBy::ALL.map(|by| by.names().word).join(", ");
+            let words = CountedBy::ALL.map(CountedBy::as_str).join(", ");
             format!("expected {words} or {FEATURE} with a feature’s name, found {text:?}")
         })
     }
-}
-
-/// Why there are no figures.
-#[derive(Debug, thiserror::Error)]
-pub enum AcceptanceError {
-    #[error("the schema has no feature {0:?}")]
-    NoFeature(String),
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// Outcomes of suggestions. Repeated reports count once.
@@ -116,13 +108,14 @@ pub async fn acceptance(
     only: &CountedOnly,
     days: u32,
     now: Timestamp,
-) -> Result<Acceptance, AcceptanceError> {
+) -> Result<Acceptance, ServiceError> {
     let since = day_of(now) + 1 - i64::from(days);
     let column = match by {
         By::Counted(column) => *column,
         By::Feature(name) => {
             let feature = schema.feature(name);
-            let feature = feature.ok_or_else(|| AcceptanceError::NoFeature(name.clone()))?;
+            let feature =
+                feature.ok_or_else(|| Fault::new("by", format!("the schema has no feature {name:?}")))?;
             return Ok(by_feature(store, feature, only, since).await?);
         }
     };
@@ -174,19 +167,7 @@ async fn by_feature(
     }
     let mut rows: Vec<(String, Outcomes)> =
         values.into_iter().map(|(row, outcomes)| (feature.row_name(row), outcomes)).collect();
-    let rest = |total: Sales, known: Sales| Sales {
-        bought: total.bought.saturating_sub(known.bought),
-        returned: total.returned.saturating_sub(known.returned),
-        kept: total.kept.saturating_sub(known.kept),
-        revenue: total.revenue - known.revenue,
-    };
-    let unknown = Outcomes {
-        shown: total.shown.saturating_sub(known.shown),
-        accepted: total.accepted.saturating_sub(known.accepted),
-        rejected: total.rejected.saturating_sub(known.rejected),
-        sold: rest(total.sold, known.sold),
-        in_window: rest(total.in_window, known.in_window),
-    };
+    let unknown = total.with(known, u64::saturating_sub, i64::sub);
     if unknown.shown > 0 {
         rows.push(("unknown customer".into(), unknown));
     }

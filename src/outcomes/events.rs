@@ -44,10 +44,8 @@ const LONGEST: usize = 200;
 const TOO_MUCH: f64 = 1e9;
 /// Rows of a file that are recorded in one transaction.
 const TOGETHER: usize = 500;
-/// The bad rows that are listed.
 const LISTED: usize = 20;
 
-/// Records events.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
 pub struct Recorder<'a> {
@@ -93,9 +91,6 @@ fn write_lines<S: Serializer>(errors: &[(u64, String)], serializer: S) -> Result
 
 impl Recorder<'_> {
     /// Records events in one transaction, and gives the result of each.
-    ///
-    /// # Errors
-    /// If the database fails; then none is recorded.
     pub async fn record(
         self,
         reports: Vec<EventRow>,
@@ -134,9 +129,6 @@ impl Recorder<'_> {
     }
 
     /// Records the rows of a file in parts, up to `most`. What is recorded stays if a later part fails: sent again, it counts once.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or the database fails.
     pub async fn record_rows(
         self,
         rows: &mut Rows<EventRow>,
@@ -355,7 +347,6 @@ fn find(ticket: &Ticket, key: &Key, article: &ArticleId) -> Option<(usize, usize
     found.min_by_key(|(_, rank)| *rank)
 }
 
-/// A visitor's id is short.
 pub fn check_visitor(visitor: Option<&str>) -> Result<(), Fault> {
     check_line("visitor", visitor)
 }
@@ -379,7 +370,6 @@ fn thousandths(value: f64) -> Result<i64, Fault> {
 }
 
 impl AppState {
-    /// Records events of the shop.
     pub(crate) fn recorder(&self) -> Recorder<'_> {
         let serving = Some((&**self.releases(), self.profiles()));
         Recorder { store: &self.store, tickets: self.tickets(), terms: *self.part(), serving }

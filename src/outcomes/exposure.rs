@@ -65,7 +65,6 @@ impl Default for Exposure {
 }
 
 impl Exposure {
-    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "suggestions",

@@ -72,7 +72,6 @@ impl Report {
     }
 }
 
-/// Why an event was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     #[error("the event is invalid: {}", .0.detail)]
@@ -98,9 +97,6 @@ impl From<StoreError> for ReportError {
 type Confirmed = (String, FeedbackEvent, SuggestedArticle);
 
 /// Records events, each once for its id and with its time, in one transaction; gives the result of each.
-///
-/// # Errors
-/// If the database fails; then none is recorded.
 pub async fn record_all(
     store: &Store,
     releases: &Releases,
@@ -272,7 +268,6 @@ impl Viewing<'_> {
     }
 }
 
-/// Records that a person saw suggestions.
 pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -> Result<(), StoreError> {
     let ticket = read_recorded(viewing.completion_id);
     let number =
@@ -326,7 +321,9 @@ pub async fn judge(
     let shown = store.feedback().by_key(&key_of(name, FeedbackKind::Shown)).await?;
     let is_beside_others = |shown: &FeedbackEvent| {
         let seen = read_recorded(&shown.completion_id).and_then(|ticket| ticket.outfit).unwrap_or_default();
-        saved.is_some_and(|saved| seen.iter().any(|piece| piece.is_some() && !saved.contains(piece)))
+        let has =
+            |saved: &[Option<ArticleId>], id: &str| saved.iter().flatten().any(|own| own.as_str() == id);
+        saved.is_some_and(|saved| seen.iter().flatten().any(|id| !has(saved, id)))
     };
     if let Some(shown) = shown.filter(|shown| shown.article == *article && !is_beside_others(shown)) {
         let judged = FeedbackEvent { kind, at: now, ..shown };
@@ -348,7 +345,6 @@ fn key_of(name: &str, kind: FeedbackKind) -> String {
     format!("studio-{}-{name}", kind.as_str())
 }
 
-/// An event's id has 1 to 256 characters.
 pub fn check_id(id: &str) -> Result<(), Fault> {
     let length = id.chars().count();
     if (1..=MAX_EVENT_ID).contains(&length) {
@@ -376,7 +372,7 @@ fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<(u32, bool),
     }
     let rank = blank.rank_of(key.mark(article.as_str()));
     let rank = rank.map(|rank| u32::try_from(rank).expect("a ticket is short; this is a bug"));
-    let in_outfit = ticket.outfit.iter().flatten().flatten().any(|other| other == article);
+    let in_outfit = ticket.outfit.iter().flatten().flatten().any(|other| *other == *article.as_str());
     match (rank, report.rank) {
         (Some(rank), Some(said)) if rank != said => {
             Err(Fault::new("rank", format!("{article:?} was suggested at rank {rank}, not {said}")))
@@ -449,7 +445,7 @@ fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<Accepted
         return None;
     }
     let time = chosen.values().map(|(.., at)| *at).max()?;
-    let visible = ticket.outfit.as_ref()?.iter().flatten().cloned().map(Some);
+    let visible = ticket.outfit.as_ref()?.iter().flatten().map(|id| ArticleId::new(id).ok());
     let filled =
         ticket.blanks.iter().map(|blank| chosen.get(&blank.slot).map(|(id, ..)| ArticleId::clone(id)));
     let articles = visible.chain(filled).collect::<Option<Vec<_>>>()?;
@@ -480,18 +476,19 @@ mod tests {
     #[test]
     fn what_was_accepted_becomes_an_outfit() {
         use FeedbackKind::{Accepted, Bought, Rejected, Shown};
-        let id = |id| Some(ArticleId::new(id).unwrap());
-        let blank =
-            |slot| Blank { slot, count: 2, first: Vec::new(), in_sets: Vec::new(), rules: Vec::new() };
+        let id = |id: &str| Some(id.to_owned());
+        let blank = |slot| Blank { slot, count: 2, ..Blank::default() };
         let ticket = Ticket {
+            number: [0; 8],
             release: "demo".into(),
             method: "gsu".into(),
             arm: None,
-            at: Timestamp::from_millis(0),
+            at: 0,
             customer: None,
             is_shared: false,
             held_out: false,
             outfit: Some(vec![id("a"), None, id("b"), None]),
+            rules: Vec::new(),
             blanks: vec![blank(1), blank(3)],
         };
         let made = |events: &[&FeedbackEvent]| {

@@ -79,7 +79,6 @@ pub(super) struct NewFeedback {
     pub key: Hash,
     pub event: FeedbackEvent,
     pub suggestion: Option<Hash>,
-    /// Whether it counts.
     pub counts: bool,
 }
 
@@ -105,7 +104,6 @@ pub(super) enum CountsRow {
 pub(super) struct Suggestion {
     pub shown: FeedbackEvent,
     pub rules: CountedRules,
-    /// The day on which it was shown.
     pub day: i64,
     pub counts: CountsRow,
     /// The feedback on it, and whether it counts: what was accepted and came back does not.
@@ -130,7 +128,6 @@ pub(super) struct Sale {
     pub revenue: Option<i64>,
 }
 
-/// The person in an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Who {
     Customer(String),

@@ -68,9 +68,6 @@ pub struct Change {
 }
 
 /// Changes a saved outfit in place.
-///
-/// # Errors
-/// If it is another customer's already, or as [`SavedOutfits::change`](sql::saved_outfits::SavedOutfits::change).
 pub async fn change(
     store: &Store,
     saved: &SavedOutfit,

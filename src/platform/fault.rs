@@ -72,6 +72,12 @@ pub enum ServiceError {
     Store(#[from] StoreError),
 }
 
+impl From<Vec<Fault>> for ServiceError {
+    fn from(faults: Vec<Fault>) -> Self {
+        Self::Faults(faults)
+    }
+}
+
 impl From<Fault> for ServiceError {
     fn from(fault: Fault) -> Self {
         Self::Faults(vec![fault])

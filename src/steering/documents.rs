@@ -35,9 +35,6 @@ pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static
     }
 
     /// Checks it, and writes it in the one way in which it is stored.
-    ///
-    /// # Errors
-    /// All that is wrong with it.
     fn checked(self) -> Result<Self, Vec<Fault>>;
 
     /// How many of the shop's articles it matches now, and what may be wrong with it.
@@ -55,9 +52,6 @@ pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static
     }
 
     /// What is stored in place of the one that was, and what else changes with it.
-    ///
-    /// # Errors
-    /// Why it cannot become what is wanted.
     fn follow(
         wish: Wish<'_, Self>,
         _ready: &Self::Ready,
@@ -84,7 +78,6 @@ pub struct Wish<'a, D: Document> {
     pub now: Timestamp,
 }
 
-/// A document that was stored or checked, and warnings about it.
 #[derive(Debug)]
 pub struct Changed<D> {
     pub put: Put,

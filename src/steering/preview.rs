@@ -144,7 +144,6 @@ impl Tally {
         }
     }
 
-    /// Compares the lists of two answers.
     fn compare(&mut self, before: &[Vec<ArticleId>], after: &[Vec<ArticleId>]) {
         for (lists, by) in [(before, -1), (after, 1)] {
             for id in lists.iter().flatten().collect::<BTreeSet<_>>() {

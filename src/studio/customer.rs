@@ -29,7 +29,6 @@ use crate::{
     },
 };
 
-/// The latest outfits shown.
 const OUTFITS: u32 = 12;
 /// The latest purchases shown, and refusals on a page.
 const ARTICLES: u32 = 12;
@@ -105,7 +104,6 @@ pub(super) struct NoteForm {
     deleted: Option<i64>,
 }
 
-/// Adds a note about a customer, or deletes one.
 pub(super) async fn note(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,

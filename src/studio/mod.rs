@@ -316,7 +316,6 @@ struct Refused {
     reasons: Vec<(RefusalReason, bool)>,
     /// The latest.
     before: Vec<RefusedArticle>,
-    /// How many there are.
     count: usize,
 }
 

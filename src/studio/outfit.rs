@@ -3,7 +3,9 @@
 use std::{collections::HashMap, time::Duration};
 
 use askama::Template;
-use atelier_core::domain::{Article, ArticleId, CustomerId, OpenOutfit, Role, Schema, Timestamp, fold};
+use atelier_core::domain::{
+    Article, ArticleId, CustomerId, Features, OpenOutfit, Role, Schema, Timestamp, fold,
+};
 use atelier_engine::catalogue::NoGos;
 use axum::{
     extract::State,
@@ -42,7 +44,6 @@ use crate::{
     },
 };
 
-/// Entries of the history.
 const HISTORY: u32 = 50;
 /// Days after which a customer's link runs out, the usual number first.
 const DAYS: [u32; 3] = [14, 30, 90];
@@ -161,6 +162,10 @@ async fn outfit_page(
     let by = saved.author.as_ref().map(|author| format!(" by {author}")).unwrap_or_default();
     let verb = if saved.origin == Origin::Imported { "Imported" } else { "Saved" };
     let customers = CustomerViews::read(state, customer, &state.schema()).await?;
+    let profile = match customer {
+        Some(id) => state.store.customers().get(id).await?.map(|customer| customer.features),
+        None => None,
+    };
     let named = |id: &CustomerId| {
         (View { customer: Some(id.clone()), ..View::default() }.href(), customers.label(id))
     };
@@ -180,12 +185,12 @@ async fn outfit_page(
             }),
             None => None,
         },
-        unsuitable: unsuitable(state, &saved, pieces.iter().flatten()).await?,
+        unsuitable: unsuitable(state, &saved, profile.as_ref(), pieces.iter().flatten()),
         history: history(state, &saved).await?,
         replies: replies(state, &saved, &pieces),
         may_publish: visitor.person.role >= Role::Merchandiser && saved.outfit.slots.articles().count() > 1,
         notice,
-        pieces: with_variants(state, &saved, pieces).await?,
+        pieces: with_variants(state, &profile.unwrap_or_default(), pieces),
         saved,
     };
     Ok(Html(page.render()?))
@@ -214,18 +219,17 @@ async fn link_url(
 
 /// What speaks against the pieces for the customer: a no-go, a size, or the stock. An imported outfit, or a deleted one, is
 /// only looked at.
-async fn unsuitable(
+fn unsuitable<'a>(
     state: &AppState,
     saved: &SavedOutfit,
-    pieces: impl Iterator<Item = &ArticleView>,
-) -> Result<Vec<String>, Problem> {
-    let Some(live) = state.releases().current() else { return Ok(Vec::new()) };
+    profile: Option<&Features>,
+    pieces: impl Iterator<Item = &'a ArticleView>,
+) -> Vec<String> {
+    let (Some(live), Some(features)) = (state.releases().current(), profile) else { return Vec::new() };
     if saved.origin == Origin::Imported || saved.deleted_at.is_some() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    let Some(customer) = &saved.outfit.customer else { return Ok(Vec::new()) };
-    let Some(customer) = state.store.customers().get(customer).await? else { return Ok(Vec::new()) };
-    let (catalogue, features) = (&live.catalogue, &customer.features);
+    let catalogue = &live.catalogue;
     let length = catalogue.sets().present().length();
     let no_gos = NoGos::new(live.serving.release().schema(), features, live.catalogue.sets());
     let needs = catalogue.sets().supply().needs(features);
@@ -243,25 +247,20 @@ async fn unsuitable(
             .collect();
         (!found.is_empty()).then(|| format!("{} {}.", piece.name, wording::list(&found, "and")))
     };
-    Ok(pieces.filter_map(words).collect())
+    pieces.filter_map(words).collect()
 }
 
 /// The pieces with what somebody orders: the variant in the customer's size, or the article.
-async fn with_variants(
+fn with_variants(
     state: &AppState,
-    saved: &SavedOutfit,
+    features: &Features,
     pieces: Vec<Option<ArticleView>>,
-) -> Result<Vec<Option<(ArticleView, String)>>, Problem> {
+) -> Vec<Option<(ArticleView, String)>> {
     let live = state.releases().current();
-    let customer = match &saved.outfit.customer {
-        Some(id) => state.store.customers().get(id).await?,
-        None => None,
-    };
-    let features = customer.map(|customer| customer.features).unwrap_or_default();
     let variant = |id: &str| {
         let catalogue = &live.as_ref()?.catalogue;
         let supply = catalogue.sets().supply();
-        let (needs, position) = (supply.needs(&features), catalogue.position_of(id)?);
+        let (needs, position) = (supply.needs(features), catalogue.position_of(id)?);
         let choice = supply.wanted(&needs).choose(position, catalogue.article(position)?, None)?;
         describe_variant(&choice)
     };
@@ -273,7 +272,7 @@ async fn with_variants(
         };
         (piece, words)
     };
-    Ok(pieces.into_iter().map(|piece| piece.map(order)).collect())
+    pieces.into_iter().map(|piece| piece.map(order)).collect()
 }
 
 /// The views, of removed articles as they were when the outfit was saved.
@@ -422,7 +421,6 @@ enum Change {
     Share,
     /// Takes the customer's reply out of the queue.
     Answer,
-    /// Withdraws the link.
     Withdraw,
 }
 

@@ -19,7 +19,6 @@ use crate::{
     releases::{LiveRelease, routing::Route},
 };
 
-/// Articles on a page.
 const ON_A_PAGE: usize = 24;
 /// The most values of an attribute to choose from.
 const MOST_VALUES: usize = 80;
@@ -30,7 +29,6 @@ pub(super) struct Pick {
     pub(super) pager: Pager,
     /// What the articles are similar to.
     pub(super) like: Option<String>,
-    /// The hidden fields of the form.
     pub(super) hidden: Vec<(String, String)>,
     pub(super) facets: Vec<Facet>,
     /// What is wrong with a filter.
@@ -50,7 +48,6 @@ pub(super) struct Hiding {
 
 /// An attribute, to choose one of its values.
 pub(super) struct Facet {
-    /// The name of its field.
     pub(super) field: String,
     pub(super) label: String,
     /// Each with its words, and whether it is chosen.

@@ -10,9 +10,7 @@ use crate::{
     platform::http::{AppState, Problem},
 };
 
-/// Drafts shown.
 const DRAFTS: u32 = 4;
-/// Customers shown of each kind.
 const CUSTOMERS: u32 = 6;
 
 pub(super) struct Queue {

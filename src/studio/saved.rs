@@ -29,7 +29,6 @@ use crate::{
     },
 };
 
-/// Outfits on a page.
 const ON_A_PAGE: u32 = 24;
 
 #[derive(Template)]
@@ -53,7 +52,6 @@ pub(super) struct SavedQuery {
     find: Option<String>,
     /// The only customer.
     customer: Option<String>,
-    /// Only drafts.
     drafts: Option<String>,
     /// Only the visitor's own.
     mine: Option<String>,
@@ -70,7 +68,6 @@ impl SavedQuery {
         Self { customer: Some(customer.to_string()), ..Self::default() }
     }
 
-    /// The list's address.
     pub(super) fn href(&self, page: usize) -> String {
         let page = (page > 1).then(|| page.to_string());
         form::address("/studio/outfits", &Self { page, deleted: None, ..self.clone() })
@@ -123,7 +120,6 @@ pub(super) async fn page(
     Ok(Html(page.render()?))
 }
 
-/// A saved outfit in a list.
 pub(super) struct OutfitCard {
     pub(super) saved: SavedOutfit,
     /// The board with it.

@@ -9,9 +9,7 @@ use crate::{
     completion::Filters,
     platform::{
         http::Problem,
-        page::address::{
-            Address, FeatureWords, PageFilters, each_parameter, lost_parts, parameters, too_long, words,
-        },
+        page::address::{Address, FeatureWords, each_parameter, lost_parts, parameters, too_long, words},
     },
     studio::side_by_side,
 };
@@ -45,7 +43,7 @@ pub(crate) struct View {
     pub(crate) begun: Option<i64>,
     pub(crate) method: Option<Method>,
     pub(crate) k: Option<usize>,
-    pub(crate) filter: PageFilters,
+    pub(crate) filter: Filters,
     /// What was refused here, where no customer's record remembers it.
     pub(crate) left_out: Vec<Refusal>,
     /// Nothing that is shown or used counts: the outfit was opened to look at.
@@ -116,7 +114,6 @@ impl FromStr for Edited {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refusal {
     pub(super) slot: usize,
-    /// The suggestion's name.
     pub(super) name: String,
     pub(super) article: ArticleId,
 }
@@ -278,7 +275,6 @@ impl View {
         })
     }
 
-    /// Ends the search for an article.
     pub(super) fn close_pick(&mut self) {
         (self.pick, self.page) = (Picking::default(), None);
     }
@@ -452,7 +448,7 @@ impl View {
     pub(super) fn filters(&self) -> Filters {
         let types = self.types.iter().filter(|(slot, _)| self.slots.get(**slot) == Some(&None));
         let types = types.map(|(slot, kind)| (*slot, vec![kind.clone()])).collect();
-        Filters { refused: self.refused_articles().cloned().collect(), ..self.filter.filters(types) }
+        Filters { refused: self.refused_articles().cloned().collect(), ..self.filter.with_types(types) }
     }
 }
 
@@ -476,10 +472,10 @@ mod tests {
         let view = View::parse(query).unwrap();
         assert_eq!(view.query(), query);
         assert_eq!((view.blanks(), view.filters().most_price), (1, Some(120.0)));
-        assert!(view.filters().fit && view.filters().in_stock);
+        assert!(!view.filters().unfit && !view.filters().sold_out);
         let widened = View::parse("slot=&unfit=on&sold_out=on").unwrap();
         assert_eq!(widened.query(), "slot=&unfit=on&sold_out=on");
-        assert!(!widened.filters().fit && !widened.filters().in_stock);
+        assert!(widened.filters().unfit && widened.filters().sold_out);
         let changed = address::features(&view.changed, &Schema::default_schema());
         assert_eq!(changed.get("age"), Some(&FeatureValue::Number(34.0)));
         let both = FeatureValue::Many(vec!["red".into(), "blue".into()]);

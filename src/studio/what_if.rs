@@ -32,7 +32,6 @@ pub(super) struct Change {
 
 /// A feature's values to choose from.
 pub(super) struct Control {
-    /// The form's field.
     pub(super) field: String,
     pub(super) label: String,
     /// Empty for a number.

@@ -47,7 +47,6 @@ struct ComparisonPage {
     shell: Shell,
     tab: Tab,
     name: String,
-    /// The live release.
     live: String,
     compared: Result<Compared, String>,
 }
@@ -128,7 +127,6 @@ enum Table {
     Types,
 }
 
-/// One of the page's tables as a file.
 pub(crate) async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,
@@ -144,7 +142,6 @@ pub(crate) async fn download(
     Ok(figures::csv_file(&format!("{name}-{}-{what}.csv", live.name()), text))
 }
 
-/// One of the two releases.
 struct Side<'a> {
     figures: &'a Figures,
     ranks: Option<&'a Ranks>,

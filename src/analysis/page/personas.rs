@@ -1,7 +1,7 @@
 //! `/personas`: the typical articles and outfits of each latent persona, and the mix of a customer or an outfit.
 //!
-//! `crate::analysis::personas` asks the models in the background; meanwhile the page shows the progress and reloads
-//! itself.
+//! `crate::analysis::personas` asks the models in the background; until they have answered, the page shows the
+//! progress and reloads itself.
 
 use askama::Template;
 use atelier_core::{
@@ -175,7 +175,6 @@ fn percent(share: f32) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// One persona: its typical articles and outfits.
 struct PersonaCard {
     /// Starts at 1.
     number: usize,
@@ -185,12 +184,10 @@ struct PersonaCard {
     outfits: Vec<OutfitView>,
 }
 
-/// A stored outfit.
 struct OutfitView {
     number: i64,
     customer: String,
     articles: Vec<ArticleView>,
-    /// Its share of a persona.
     share: String,
 }
 
@@ -290,7 +287,7 @@ async fn mixture(
         let customers = CustomerViews::read(state, [id], live.serving.release().schema()).await?;
         Ok::<_, Problem>(customers.label(id))
     };
-    let (title, mut records, missing) = match (outfit, customer) {
+    let (title, records, missing) = match (outfit, customer) {
         (Some(number), _) => {
             let record = state.store.outfits().get(number).await?;
             let not_found = || Problem::new(Kind::NotFound, format!("there is no stored outfit {number}"));
@@ -309,8 +306,9 @@ async fn mixture(
         (None, None) => return Ok(None),
     };
     // An outfit without any article that the method knows has no mix.
-    records.retain(|record| !known_places(live, method, record).is_empty());
-    let outfits: Vec<Vec<u32>> = records.iter().map(|record| known_places(live, method, record)).collect();
+    let known = |record: OutfitRecord| (known_places(live, method, &record), record);
+    let known = records.into_iter().map(known).filter(|(places, _)| !places.is_empty());
+    let (outfits, records): (Vec<Vec<u32>>, Vec<OutfitRecord>) = known.unzip();
     let patience = state.limits.deadline();
     let mixes = mixes_of(&live.serving, &live.rows, method, &outfits, patience, |_| {}).await?;
     let mean = mean_mix(&mixes);

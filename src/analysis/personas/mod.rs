@@ -32,7 +32,6 @@ use crate::{
 /// The most stored outfits to search for typical ones.
 pub const MOST_OUTFITS: u32 = 2_000;
 
-/// The personas of one release's methods.
 #[derive(Debug)]
 pub struct Personas {
     serving: Arc<Serving>,
@@ -56,7 +55,6 @@ impl Follower for NoPersonas {
 
 impl Follower for Personas {}
 
-/// The state of one method's personas.
 #[derive(Debug, Default)]
 struct State {
     portrait: Option<Arc<Portrait>>,
@@ -66,7 +64,6 @@ struct State {
     failed: bool,
 }
 
-/// The progress of a method's personas.
 #[derive(Debug, Clone)]
 pub enum Progress {
     /// `done` of the questions are answered.

@@ -3,15 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use atelier_core::domain::Method;
-use atelier_engine::inference::{Articles, AskError, Serving};
+use atelier_engine::inference::{Articles, Serving};
 
 use super::{
     MOST_OUTFITS,
     mixes::{Mix, mean_mix, mixes_of},
 };
-use crate::platform::db::{Store, StoreError};
+use crate::platform::{db::Store, fault::ServiceError};
 
-/// All personas of a method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Portrait {
     pub personas: Vec<Persona>,
@@ -22,7 +21,6 @@ pub struct Portrait {
     pub mean_largest: f32,
 }
 
-/// One persona.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Persona {
     /// The articles with the largest shares of it, by vocabulary index.
@@ -42,15 +40,6 @@ const OUTFITS: usize = 6;
 
 /// Long, as completions have priority.
 const PATIENCE: Duration = Duration::from_mins(1);
-
-/// Why a portrait cannot be computed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PortraitError {
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 impl Portrait {
     /// Each persona's share in an even mix.
@@ -75,7 +64,7 @@ impl Portrait {
         before: Option<&Portrait>,
         store: &Store,
         mut progress: impl FnMut(usize, usize),
-    ) -> Result<Self, PortraitError> {
+    ) -> Result<Self, ServiceError> {
         let vocabulary = serving.release().vocabulary();
         let records = store.outfits().first(MOST_OUTFITS).await?;
         let searched = records.len();

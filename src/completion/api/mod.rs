@@ -14,7 +14,7 @@ use crate::platform::http::{AppState, Kind, Problem};
 impl From<TicketError> for Problem {
     fn from(error: TicketError) -> Self {
         let kind = match error {
-            TicketError::Unknown => Kind::NotFound,
+            TicketError::Unknown | TicketError::Damaged => Kind::NotFound,
             TicketError::Expired { .. } => Kind::Expired,
             TicketError::Store(error) => return error.into(),
         };

@@ -11,7 +11,6 @@ use utoipa_axum::routes;
 
 use super::complete::CompleteBody;
 use crate::{
-    catalogue::api::ArticleBody,
     completion::{
         ArticleScore, Filters, OutfitScore, Request, Warning, api::timing::TimingBody, asking::score_outfit,
     },
@@ -65,30 +64,11 @@ pub(crate) struct ScoredBody {
     device: &'static str,
     /// Mean natural logarithm of the articles' probabilities, each given the others.
     mean_log_probability: f64,
-    articles: Vec<ArticleScoreBody>,
+    articles: Vec<ArticleScore>,
     /// The slot of the article that fits least, compared with others of its type.
     weakest: usize,
     warnings: Vec<Warning>,
     timing: TimingBody,
-}
-
-/// One article, given the others.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ArticleScore)]
-struct ArticleScoreBody {
-    /// Its place in the outfit, from 0.
-    slot: usize,
-    article: ArticleBody,
-    /// The probability of this article at its place, given the others.
-    probability: f64,
-    /// The natural logarithm of `probability`.
-    log_probability: f64,
-    /// Among all articles of its type, from 1.
-    rank: usize,
-    /// Number of articles of its type.
-    of_type: usize,
-    /// Share of the probability of all articles of its type.
-    share: f64,
 }
 
 /// Score an outfit
@@ -133,21 +113,12 @@ impl ScoreBody {
 
 impl ScoredBody {
     fn new(Route { live, method, .. }: &Route, score: OutfitScore, took: Duration) -> Self {
-        let article = |score: ArticleScore| ArticleScoreBody {
-            slot: score.slot,
-            article: score.article.into(),
-            probability: score.log_probability.exp(),
-            log_probability: score.log_probability,
-            rank: score.rank,
-            of_type: score.of_type,
-            share: score.share,
-        };
         Self {
             release: live.name().to_owned(),
             method: method.to_string(),
             device: live.serving.device().as_str(),
             mean_log_probability: score.mean_log_probability,
-            articles: score.articles.into_iter().map(article).collect(),
+            articles: score.articles,
             weakest: score.weakest,
             warnings: score.warnings,
             timing: TimingBody::new(score.cost, took),

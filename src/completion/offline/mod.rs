@@ -42,7 +42,6 @@ pub struct Wanted {
     pub skip_bad: bool,
 }
 
-/// The result of a part.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
     /// Counts of completed outfits and of their suggestions.
@@ -56,7 +55,6 @@ pub struct Done {
     pub more_warnings: u64,
     /// Says which columns of the part are not read.
     pub unread: Option<String>,
-    /// Whether the part was written.
     pub written: bool,
 }
 
@@ -68,7 +66,6 @@ pub struct CountedWarning {
     pub answers: u64,
 }
 
-/// Why a part could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
     #[error(transparent)]

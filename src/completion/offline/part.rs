@@ -41,14 +41,12 @@ pub const BATCH: usize = 256;
 pub struct Job {
     pub serving: Arc<Serving>,
     pub catalogue: Arc<Catalogue>,
-    /// The catalogue as the models take it.
     pub articles: Arc<Articles>,
     /// The shop's, of which those count that do when the job begins.
     pub rules: Arc<Rules>,
     pub holdout: Holdout,
     pub begun: Timestamp,
     pub profiles: Profiles,
-    /// Of the parts.
     pub dialect: Dialect,
     pub wanted: Wanted,
     /// Threads of the model.
@@ -67,9 +65,6 @@ fn in_flight(workers: usize) -> usize {
 }
 
 /// Completes the outfits of a file into another. `on_progress` gets the amount that was read, and the total.
-///
-/// # Errors
-/// If the part cannot be completed; then nothing is written. Bad rows are in the result.
 pub async fn complete_part(
     job: &Arc<Job>,
     input: &Path,

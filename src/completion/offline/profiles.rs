@@ -12,7 +12,6 @@ use atelier_files::Dialect;
 use super::OfflineError;
 use crate::{completion, platform::db::Store};
 
-/// A source of profiles.
 #[derive(Debug, Clone)]
 pub enum Profiles {
     /// The database, which is read once for each chunk.
@@ -22,7 +21,6 @@ pub enum Profiles {
 }
 
 impl Profiles {
-    /// Reads all customers of a file.
     pub fn read(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Self, OfflineError> {
         let mut held = HashMap::new();
         for row in atelier_files::read_as::<Customer>(path, schema, dialect)? {

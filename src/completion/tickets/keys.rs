@@ -74,7 +74,6 @@ fn truncated<const N: usize>(mac: &Hmac<Sha256>, text: &[u8]) -> [u8; N] {
 #[derive(Clone)]
 pub(super) struct Keys(Vec<Arc<Key>>);
 
-/// A key in the database.
 #[derive(Serialize, Deserialize)]
 struct StoredKey {
     id: u32,

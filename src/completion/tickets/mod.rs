@@ -5,7 +5,6 @@
 //!
 //! Tickets expire, and the keys that sign them are replaced long before. The database holds the keys, for all replicas.
 
-mod bytes;
 mod keys;
 mod ticket;
 
@@ -56,7 +55,6 @@ struct Shared {
     next: AtomicU64,
 }
 
-/// Why a completion id is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
     #[error(
@@ -68,13 +66,6 @@ pub enum TicketError {
          again"
     )]
     Expired { days: u64 },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// The keys in the database cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum KeysError {
     #[error(
         "the setting `tickets` of the database is damaged; restore it from a backup, or delete it, which makes all \
          completion ids so far invalid"
@@ -91,10 +82,10 @@ impl Tickets {
         terms: TicketTerms,
         random: fn() -> [u8; 32],
         now: Timestamp,
-    ) -> Result<Self, KeysError> {
+    ) -> Result<Self, TicketError> {
         let first = Keys::first(random(), now).text();
         let stored = store.settings().get_or_set(SETTING, &first).await?;
-        let keys = Keys::parse(&stored).ok_or(KeysError::Damaged)?;
+        let keys = Keys::parse(&stored).ok_or(TicketError::Damaged)?;
         let seed = u64::from_be_bytes(random()[..8].try_into().expect("eight bytes; this is a bug"));
         let tickets = Self(Arc::new(Shared {
             store: store.clone(),
@@ -111,10 +102,10 @@ impl Tickets {
     }
 
     /// Rereads the keys, which another replica may have replaced, and replaces them if it is time. Called periodically.
-    pub async fn refresh(&self, now: Timestamp) -> Result<(), KeysError> {
+    pub async fn refresh(&self, now: Timestamp) -> Result<(), TicketError> {
         loop {
-            let stored = self.0.store.settings().get(SETTING).await?.ok_or(KeysError::Damaged)?;
-            let keys = Keys::parse(&stored).ok_or(KeysError::Damaged)?;
+            let stored = self.0.store.settings().get(SETTING).await?.ok_or(TicketError::Damaged)?;
+            let keys = Keys::parse(&stored).ok_or(TicketError::Damaged)?;
             let Some(renewed) = keys.renewed(self.0.terms, self.0.random, now) else {
                 self.set_keys(keys);
                 return Ok(());
@@ -131,30 +122,29 @@ impl Tickets {
     pub fn issue(&self, suggested: &Suggested) -> String {
         let key = Arc::clone(self.keys().signing());
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        // Leaves out what is needed least, if ids or names are so long that the whole would not fit.
-        let mut id = String::new();
-        for parts in ticket::PARTS {
-            let mut bytes = suggested.encode(&key, number, parts);
-            let signature = key.sign(&bytes);
-            bytes.extend(signature);
-            id = URL_SAFE_NO_PAD.encode(bytes);
-            if id.len() <= LONGEST {
-                break;
+        let mut ticket = Ticket::new(suggested, &key, number);
+        loop {
+            let mut bytes = ticket.encode(&key);
+            bytes.extend(key.sign(&bytes));
+            let id = URL_SAFE_NO_PAD.encode(bytes);
+            // Ids or names may be so long that the whole does not fit.
+            if id.len() <= LONGEST || !ticket.shrink() {
+                return id;
             }
         }
-        id
     }
 
     /// Opens a completion id, with the key that made its marks.
     pub async fn open(&self, id: &str, now: Timestamp) -> Result<(Ticket, Arc<Key>), TicketError> {
         let bytes = URL_SAFE_NO_PAD.decode(id).map_err(|_| TicketError::Unknown)?;
         let (body, signature) = split(&bytes).ok_or(TicketError::Unknown)?;
-        let key = self.find_key(ticket::key_id(body).ok_or(TicketError::Unknown)?, now).await?;
+        let (key, _) = ticket::read_key_id(body).ok_or(TicketError::Unknown)?;
+        let key = self.find_key(key, now).await?;
         if !key.has_signed(body, signature) {
             return Err(TicketError::Unknown);
         }
         let ticket = Ticket::decode(body).ok_or(TicketError::Unknown)?;
-        if ticket.at + self.0.terms.lifetime <= now {
+        if Timestamp::from_millis(ticket.at) + self.0.terms.lifetime <= now {
             return Err(self.expired());
         }
         Ok((ticket, key))
@@ -170,8 +160,8 @@ impl Tickets {
         // Another replica may have made it just now.
         match self.refresh(now).await {
             Ok(()) => self.keys().get(id).map(Arc::clone).ok_or(TicketError::Unknown),
-            Err(KeysError::Store(error)) => Err(error.into()),
-            Err(KeysError::Damaged) => Err(TicketError::Unknown),
+            Err(TicketError::Damaged) => Err(TicketError::Unknown),
+            Err(error) => Err(error),
         }
     }
 
@@ -215,7 +205,6 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl AppState {
-    /// Issue and open completion ids.
     pub fn tickets(&self) -> &Tickets {
         self.part()
     }

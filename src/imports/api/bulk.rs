@@ -63,12 +63,6 @@ struct TableQuery {
     mode: Change,
 }
 
-impl From<BulkQuery> for TableQuery {
-    fn from(BulkQuery { skip_bad }: BulkQuery) -> Self {
-        Self { skip_bad, mode: Change::Replace }
-    }
-}
-
 /// The result of an import.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Received)]
@@ -144,23 +138,22 @@ async fn customers(
 async fn outfits(
     State(state): State<AppState>,
     Caller(author): Caller,
-    Query(query): Query<BulkQuery>,
+    Query(BulkQuery { skip_bad }): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
+    let query = TableQuery { skip_bad, mode: Change::Replace };
     import(state, author, FeedTable::Outfits, query, request).await
 }
 
-/// Imports the body into the table.
 async fn import(
     state: AppState,
     author: Author,
     table: FeedTable,
-    query: impl Into<TableQuery>,
+    TableQuery { skip_bad, mode: change }: TableQuery,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
-    let TableQuery { skip_bad, mode: change } = query.into();
     let most_rows = Some(state.limits.bulk_rows);
     let options = Options { skip_bad, change, most_rows, plain_lines: true, ..Options::default() };
     let path = Path::new("the body");

@@ -3,12 +3,12 @@
 use atelier_core::domain::FeedName;
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{StatusCode, header, request::Parts},
-    response::{IntoResponse, Response},
+    http::request::Parts,
+    response::Response,
 };
 use utoipa_axum::routes;
 
-use super::imports::find;
+use super::imports::accepted;
 use crate::{
     imports::{
         ImportRecord,
@@ -18,7 +18,7 @@ use crate::{
     platform::fault::{Fault, ServiceError},
     platform::http::{
         AppState, Kind, Problem,
-        extract::{Incoming, Json, Path, check_media_type, parse_query, split},
+        extract::{Incoming, Path, check_media_type, parse_query, split},
         fault::query_problem,
         routes::Routes,
         schema::BytesSchema,
@@ -61,8 +61,7 @@ async fn send(
     })?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let id = state.jobs().start(author, &name, &options, file).await.map_err(refuse)?;
-    let location = [(header::LOCATION, format!("/imports/{}", id.0))];
-    Ok((StatusCode::ACCEPTED, location, Json(find(&state, id).await?)).into_response())
+    accepted(&state, id).await
 }
 
 fn refuse_options(faults: Vec<Fault>) -> Problem {

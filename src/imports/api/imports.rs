@@ -1,6 +1,10 @@
 //! `/imports`: the feeds that are imported in the background.
 
-use axum::{extract::State, http::StatusCode};
+use axum::{
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -28,11 +32,17 @@ impl PathParameter for ImportId {
     }
 }
 
-pub(crate) async fn find(state: &AppState, id: ImportId) -> Result<ImportRecord, Problem> {
+async fn find(state: &AppState, id: ImportId) -> Result<ImportRecord, Problem> {
     state.store.imports().get(id).await?.ok_or_else(|| {
         let detail = format!("there is no import {}; the last thirty of each table are kept", id.0);
         Problem::new(Kind::NotFound, detail)
     })
+}
+
+/// The answer to a request that began an import.
+pub(super) async fn accepted(state: &AppState, id: ImportId) -> Result<Response, Problem> {
+    let location = [(header::LOCATION, format!("/imports/{}", id.0))];
+    Ok((StatusCode::ACCEPTED, location, Json(find(state, id).await?)).into_response())
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,26 +1,17 @@
 //! `/feeds`: stored sources, which the service fetches by itself.
 
 use atelier_core::domain::FeedName;
-use axum::{
-    extract::State,
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, response::Response};
 use utoipa_axum::routes;
 
-use super::{feeds::refuse, imports::find};
+use super::{feeds::refuse, imports::accepted};
 use crate::{
     imports::{
         ImportRecord,
         feeds::{FeedSource, FeedStatus},
     },
     people::{Scope, gate::Caller},
-    platform::http::{
-        AppState, Problem,
-        extract::{Json, Path},
-        routes::Routes,
-        uncancelled::uncancelled,
-    },
+    platform::http::{AppState, Problem, extract::Path, routes::Routes, uncancelled::uncancelled},
     steering::{
         api::documents::{self, About, ApiDocument, NoQuery, unknown},
         documents::Changed,
@@ -88,9 +79,7 @@ async fn fetch(
 ) -> Result<Response, Problem> {
     uncancelled(async move {
         let begun = state.feeds().fetch_now(author, &name).await.map_err(refuse)?;
-        let id = begun.ok_or_else(|| unknown(&name))?;
-        let location = [(header::LOCATION, format!("/imports/{}", id.0))];
-        Ok((StatusCode::ACCEPTED, location, Json(find(&state, id).await?)).into_response())
+        accepted(&state, begun.ok_or_else(|| unknown(&name))?).await
     })
     .await
 }

@@ -258,7 +258,6 @@ fn fetch_file(address: &Address, validators: &Validators, bounds: Bounds) -> Res
 }
 
 impl AppState {
-    /// The feeds that the service fetches by itself.
     pub fn feeds(&self) -> &Feeds {
         self.part()
     }

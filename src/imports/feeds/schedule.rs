@@ -28,7 +28,6 @@ pub struct Schedule {
     pub at: Vec<String>,
 }
 
-/// A schedule that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Times {
     Every(Duration),

@@ -85,23 +85,23 @@ pub struct FeedStatus {
     #[schema(examples(17))]
     last_import: Option<i64>,
     /// Whether it is being fetched now.
-    is_fetching: bool,
+    pub is_fetching: bool,
     /// When it was last fetched, whatever came of it.
     #[serde(serialize_with = "write_optional_text")]
     #[schema(value_type = Option<String>, examples("2026-11-21T14:34:00Z"))]
-    tried_at: Option<Timestamp>,
+    pub tried_at: Option<Timestamp>,
     /// When it was last imported.
     #[serde(serialize_with = "write_optional_text")]
     #[schema(value_type = Option<String>, examples("2026-11-21T14:34:20Z"))]
-    succeeded_at: Option<Timestamp>,
+    pub succeeded_at: Option<Timestamp>,
     /// When it is fetched next; null without a schedule.
     #[serde(serialize_with = "write_optional_text")]
     #[schema(value_type = Option<String>, examples("2026-11-21T20:34:00Z"))]
-    due_at: Option<Timestamp>,
+    pub due_at: Option<Timestamp>,
     /// Number of failures in a row. Two raise an alert.
-    failures: u32,
+    pub failures: u32,
     /// Why the last attempt failed; null if it did not.
-    failure: Option<String>,
+    pub failure: Option<String>,
 }
 
 impl FeedStatus {

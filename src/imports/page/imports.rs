@@ -5,10 +5,7 @@ use atelier_core::util::notation::Notation;
 use axum::{extract::State, response::Html};
 
 use crate::{
-    imports::{
-        jobs::{FeedTable, JobResult},
-        sql::imports::{ImportId, ImportRecord, ImportState},
-    },
+    imports::sql::imports::{ImportId, ImportRecord, ImportState},
     people::page::visitor::Analyst,
     platform::page::operations::Tab,
     platform::{
@@ -37,52 +34,37 @@ struct ImportPage {
 }
 
 struct ImportView {
-    id: i64,
-    feed: String,
-    table: FeedTable,
-    mode: &'static str,
-    dry_run: bool,
-    by: String,
-    state: ImportState,
+    record: ImportRecord,
     created: String,
     ended: Option<String>,
     /// How much of the file was read.
     percent: u64,
     /// The counts that are not zero, with their names.
     counts: Vec<(&'static str, String)>,
-    result: JobResult,
 }
 
 impl ImportView {
     fn new(record: ImportRecord, notation: &Notation) -> Self {
-        let (options, result) = (record.options, record.result.unwrap_or_default());
-        let counts = [
-            ("new", result.added),
-            ("changed", result.changed),
-            ("unchanged", result.unchanged),
-            ("retired", result.retired),
-            ("deleted", result.deleted),
-            ("absent", result.absent),
-            ("left out", result.left_out),
-            ("bad", result.bad),
-        ];
+        let counts = record.result.as_ref().map_or_else(Vec::new, |result| {
+            let counts = [
+                ("new", result.added),
+                ("changed", result.changed),
+                ("unchanged", result.unchanged),
+                ("retired", result.retired),
+                ("deleted", result.deleted),
+                ("absent", result.absent),
+                ("left out", result.left_out),
+                ("bad", result.bad),
+            ];
+            let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+            counts.map(|(name, count)| (name, notation.count(count))).collect()
+        });
         Self {
-            id: record.id.0,
-            feed: record.feed,
-            table: options.table,
-            mode: options.mode.as_str(),
-            dry_run: options.dry_run,
-            by: record.started_by.unwrap_or_else(|| "the service".to_owned()),
-            state: record.state,
             created: figures::moment(record.created_at),
             ended: record.ended_at.map(figures::moment),
             percent: (100 * record.progress.read).checked_div(record.progress.total).unwrap_or_default(),
-            counts: counts
-                .into_iter()
-                .filter(|(_, count)| *count > 0)
-                .map(|(name, count)| (name, notation.count(count)))
-                .collect(),
-            result,
+            counts,
+            record,
         }
     }
 }

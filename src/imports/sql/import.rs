@@ -103,7 +103,6 @@ struct TableCounts {
     bad: u64,
 }
 
-/// The result of writing rows or patches.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     pub counts: Counts,
@@ -300,9 +299,7 @@ impl Import {
     }
 
     /// Adds outfits. It does not check whether the catalogue has their articles.
-    ///
-    /// # Errors
-    /// If the database has no such customer (`Conflict`), or fails.
+    /// `Conflict` if the database has no such customer.
     pub async fn outfits(&mut self, outfits: &[Outfit]) -> Result<Outcome, StoreError> {
         let mut transaction = self.lock.begin(&self.store).await?;
         let (repeated, millis, number) = (&mut self.repeated, self.now.millis(), self.number);
@@ -461,7 +458,6 @@ impl Lock {
         Ok(())
     }
 
-    /// Begins to write a slice.
     async fn begin(&mut self, store: &Store) -> Result<Transaction<'_, Any>, StoreError> {
         match self {
             Self::File(_) => {

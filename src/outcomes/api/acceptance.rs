@@ -8,13 +8,14 @@ use utoipa_axum::routes;
 use crate::{
     outcomes::{
         Source,
-        acceptance::{self, AcceptanceError, By, OutcomesBody, USUAL_DAYS},
+        acceptance::{self, By, OutcomesBody, USUAL_DAYS},
         sql::acceptance::{CountedOnly, Outcomes},
     },
     people::Scope,
     platform::http::{
         AppState, Finding, Problem,
         extract::{Json, Query},
+        fault,
         routes::Routes,
     },
 };
@@ -23,7 +24,6 @@ pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Feedback, routes!(get))
 }
 
-/// The longest period.
 const MOST_DAYS: u32 = 3650;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -114,16 +114,8 @@ async fn get(
     let by = query.by.map_or(Ok(By::DAY), |by| by.parse()).map_err(refuse)?;
     let days = DaysQuery { days: query.days }.read()?;
     let schema = state.releases().schema();
-    let found = acceptance::acceptance(&state.store, &schema, &by, &only, days, state.now()).await?;
+    let found = acceptance::acceptance(&state.store, &schema, &by, &only, days, state.now());
+    let found = found.await.map_err(fault::query_problem)?;
     let item = |(value, outcomes): (String, Outcomes)| AcceptanceItem { value, outcomes: outcomes.into() };
     Ok(Json(AcceptanceBody { items: found.rows.into_iter().map(item).collect(), total: found.total.into() }))
-}
-
-impl From<AcceptanceError> for Problem {
-    fn from(error: AcceptanceError) -> Self {
-        match error {
-            AcceptanceError::NoFeature(_) => Self::invalid(vec![Finding::parameter("by", error.to_string())]),
-            AcceptanceError::Store(error) => error.into(),
-        }
-    }
 }

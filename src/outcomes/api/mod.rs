@@ -8,7 +8,6 @@ pub(crate) mod feedback;
 use super::feedback::ReportError;
 use crate::platform::http::{Problem, fault};
 
-/// The problem of an event that was not recorded.
 fn event_problem(error: ReportError) -> Problem {
     match error {
         ReportError::Fault(wrong) => Problem::invalid(vec![fault::finding(wrong)]),

@@ -25,7 +25,7 @@ use crate::{
     people::page::visitor::Analyst,
     platform::page::wording,
     platform::{
-        http::{AppState, Finding, Problem},
+        http::{AppState, Finding, Problem, fault::query_problem},
         page::{
             figures::{self, csv_file},
             form::{self, PageQuery},
@@ -36,7 +36,6 @@ use crate::{
     },
 };
 
-/// The periods in days.
 const PERIODS: [u32; 3] = [7, 30, 90];
 /// The most rows of a chart; the table has all.
 const MOST_DRAWN: usize = 20;
@@ -52,7 +51,6 @@ struct AcceptancePage {
     days: u32,
     periods: [u32; 3],
     filters: Vec<Filter>,
-    /// The address of the file.
     csv: String,
     /// The choices: those of suggestions, and the customers' features.
     plain: Vec<(String, String)>,
@@ -76,7 +74,7 @@ struct Filter {
     values: Vec<(String, String, bool)>,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub(crate) struct AcceptanceQuery {
     by: Option<String>,
     days: Option<u32>,
@@ -98,21 +96,10 @@ impl AcceptanceQuery {
             return Err(refuse("days", format!("a period has 7, 30 or 90 days, found {days}")));
         }
         let schema = state.releases().schema();
-        let found =
-            acceptance::acceptance(&state.store, &schema, &by, &self.only(), days, state.now()).await?;
-        Ok((by, days, found))
-    }
-
-    fn only(&self) -> CountedOnly {
-        let Self { release, method, arm, r#type, slot, source, .. } = self;
-        CountedOnly {
-            release: release.clone(),
-            method: method.clone(),
-            arm: arm.clone(),
-            article_type: r#type.clone(),
-            slot: *slot,
-            source: *source,
-        }
+        let Self { release, method, arm, r#type, slot, source, .. } = self.clone();
+        let only = CountedOnly { release, method, arm, article_type: r#type, slot, source };
+        let found = acceptance::acceptance(&state.store, &schema, &by, &only, days, state.now()).await;
+        Ok((by, days, found.map_err(query_problem)?))
     }
 
     /// What there is to choose from in the period.
@@ -209,7 +196,6 @@ pub(crate) async fn page(
     Ok(Html(page.render()?))
 }
 
-/// The same figures as a file.
 pub(crate) async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,

@@ -7,7 +7,6 @@ use crate::outcomes::{
     acceptance::{Share, money, share},
 };
 
-/// Outcomes of suggestions.
 pub(super) struct OutcomesRow {
     pub(super) name: String,
     /// Shown, accepted, rejected, bought.

@@ -1,8 +1,14 @@
 //! Counts of the outcomes of suggestions, by the day on which they were shown. An event and its count are one transaction.
 
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    ops::{Add as _, AddAssign},
+};
 
-use atelier_core::domain::{FeatureValue, RuleDigest, Timestamp};
+use atelier_core::{
+    domain::{FeatureValue, RuleDigest, Timestamp},
+    named,
+};
 use serde::Serialize;
 use sqlx::{AssertSqlSafe, FromRow, Row, any::AnyRow, query::Query};
 use utoipa::ToSchema;
@@ -71,77 +77,71 @@ pub struct Sales {
     pub revenue: i64,
 }
 
-impl std::ops::AddAssign for Outcomes {
-    fn add_assign(&mut self, other: Self) {
-        self.shown += other.shown;
-        self.accepted += other.accepted;
-        self.rejected += other.rejected;
-        self.sold += other.sold;
-        self.in_window += other.in_window;
+impl Outcomes {
+    /// Each figure made of both figures.
+    pub(crate) fn with(self, other: Self, count: fn(u64, u64) -> u64, sum: fn(i64, i64) -> i64) -> Self {
+        let sales = |one: Sales, other: Sales| Sales {
+            bought: count(one.bought, other.bought),
+            returned: count(one.returned, other.returned),
+            kept: count(one.kept, other.kept),
+            revenue: sum(one.revenue, other.revenue),
+        };
+        Self {
+            shown: count(self.shown, other.shown),
+            accepted: count(self.accepted, other.accepted),
+            rejected: count(self.rejected, other.rejected),
+            sold: sales(self.sold, other.sold),
+            in_window: sales(self.in_window, other.in_window),
+        }
     }
 }
 
-impl std::ops::AddAssign for Sales {
+impl AddAssign for Outcomes {
     fn add_assign(&mut self, other: Self) {
-        self.bought += other.bought;
-        self.returned += other.returned;
-        self.kept += other.kept;
-        self.revenue += other.revenue;
+        *self = self.with(other, u64::add, i64::add);
     }
 }
 
-/// What suggestions are counted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CountedBy {
-    /// The number of the day since 1970, in UTC.
-    Day,
-    Release,
-    Method,
-    /// Empty without an experiment.
-    Arm,
-    /// Empty for an article that was not in the catalogue.
-    ArticleType,
-    /// `1` for articles that the release was not trained with, `0` for others, `-1` if it was no longer live.
-    IsNew,
-    /// The place in the outfit, from 0.
-    Slot,
-    Source,
-}
-
-/// The names of what suggestions are counted by.
-pub(crate) struct Names {
-    /// In addresses.
-    pub(crate) word: &'static str,
-    /// In `feedback_counts`.
-    column: &'static str,
-    /// For people.
-    pub(crate) label: &'static str,
+named! {
+    "suggestions are counted by day, method, release, arm, type, slot, articles or source"
+    pub enum CountedBy {
+        /// The number of the day since 1970, in UTC.
+        Day = "day",
+        Method = "method",
+        Release = "release",
+        /// Empty without an experiment.
+        Arm = "arm",
+        /// Empty for an article that was not in the catalogue.
+        ArticleType = "type",
+        /// The place in the outfit, from 0.
+        Slot = "slot",
+        /// `1` for articles that the release was not trained with, `0` for others, `-1` if it was no longer live.
+        IsNew = "articles",
+        Source = "source",
+    }
 }
 
 impl CountedBy {
-    pub const ALL: [Self; 8] = [
-        Self::Day,
-        Self::Method,
-        Self::Release,
-        Self::Arm,
-        Self::ArticleType,
-        Self::Slot,
-        Self::IsNew,
-        Self::Source,
-    ];
+    /// In `feedback_counts`.
+    fn column(self) -> &'static str {
+        match self {
+            Self::Day => "shown_day",
+            Self::ArticleType => "article_type",
+            Self::IsNew => "is_new",
+            other => other.as_str(),
+        }
+    }
 
-    pub(crate) fn names(self) -> Names {
-        let (word, column, label) = match self {
-            Self::Day => ("day", "shown_day", "day"),
-            Self::Method => ("method", "method", "method"),
-            Self::Release => ("release", "release", "release"),
-            Self::Arm => ("arm", "arm", "experiment arm"),
-            Self::ArticleType => ("type", "article_type", "type of article"),
-            Self::Slot => ("slot", "slot", "place in the outfit"),
-            Self::IsNew => ("articles", "is_new", "known and new articles"),
-            Self::Source => ("source", "source", "who reported it"),
-        };
-        Names { word, column, label }
+    /// For people.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Arm => "experiment arm",
+            Self::ArticleType => "type of article",
+            Self::Slot => "place in the outfit",
+            Self::IsNew => "known and new articles",
+            Self::Source => "who reported it",
+            other => other.as_str(),
+        }
     }
 }
 
@@ -192,7 +192,7 @@ impl Feedback<'_> {
         since_day: i64,
         only: &CountedOnly,
     ) -> Result<Vec<(String, Outcomes)>, StoreError> {
-        let column = by.names().column;
+        let column = by.column();
         let (condition, values) = only.condition(2)?;
         let sql = format!(
             "select cast({column} as text) as value, {SUMS} from feedback_counts

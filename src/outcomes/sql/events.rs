@@ -94,14 +94,12 @@ pub struct StoredEvent {
     pub attribution: Option<Attribution>,
 }
 
-/// An article that a customer bought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bought {
     pub customer: CustomerId,
     pub article: ArticleId,
     pub order: Option<String>,
     pub at: Timestamp,
-    /// Whether it came back.
     pub returned: bool,
 }
 

@@ -136,9 +136,6 @@ impl Feedback<'_> {
 
     /// Records events in one transaction, each as [`Feedback::record`] does: one that cannot be recorded leaves the others as
     /// they are.
-    ///
-    /// # Errors
-    /// If the database fails; then none is recorded.
     pub async fn record_all(
         self,
         events: &[(String, FeedbackEvent, SuggestedArticle)],
@@ -344,7 +341,6 @@ impl Feedback<'_> {
         rows.into_iter().map(parse).collect()
     }
 
-    /// The event that was recorded under a key.
     pub async fn by_key(self, key: &str) -> Result<Option<FeedbackEvent>, StoreError> {
         find_event(&hash_key(key), self.store.readers()?).await
     }

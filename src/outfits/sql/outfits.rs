@@ -59,7 +59,6 @@ impl Outfits<'_> {
             .await?)
     }
 
-    /// The first `n` outfits.
     pub async fn first(self, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
         Ok(sqlx::query_as(AFTER).bind(0_i64).bind(i64::from(n)).fetch_all(self.store.readers()?).await?)
     }
@@ -157,7 +156,6 @@ async fn close_gap(connection: &mut AnyConnection, first: [u8; 32], freed: &[u8]
     Ok(())
 }
 
-/// An outfit that is added.
 pub(crate) struct OutfitRow<'a> {
     customer: Option<&'a CustomerId>,
     /// Empty ids are blanks.

@@ -100,7 +100,6 @@ named! {
 /// The most replies to an outfit; the latest stay.
 const REPLIES: usize = 50;
 
-/// Which saved outfits a list has.
 #[derive(Debug, Clone, Default)]
 pub struct SavedFilter<'a> {
     /// Words that the name, the customer's id or the author's name contains.
@@ -133,9 +132,7 @@ pub(crate) use select;
 impl SavedOutfits<'_> {
     /// Stores an outfit or a draft, and gives its number. Outfits with the same customer, articles and features are the same:
     /// the second one changes nothing, but an imported one, and a draft that is now whole, become the person's.
-    ///
-    /// # Errors
-    /// If there is no such customer (`Conflict`), or the database fails.
+    /// `Conflict` if there is no such customer.
     pub async fn save(
         self,
         outfit: &OpenOutfit,
@@ -301,10 +298,8 @@ impl SavedOutfits<'_> {
     }
 
     /// Changes an outfit in place, if it has this revision. Its customer may be another one.
-    ///
-    /// # Errors
-    /// If there is no such outfit (`NotFound`), it was imported, it has another revision, there is no such customer, or the customer
-    /// has the changed outfit already (`Conflict`), or the database fails.
+    /// `NotFound` if there is none; `Conflict` if it was imported or has another revision, there is no such customer, or the customer
+    /// has the changed outfit already.
     pub async fn change(
         self,
         seq: i64,
@@ -391,9 +386,7 @@ impl SavedOutfits<'_> {
     }
 
     /// Deletes an outfit, which can be brought back for [`KEPT`], and withdraws its link.
-    ///
-    /// # Errors
-    /// If there is no such outfit (`NotFound`), it was imported (`Conflict`), or the database fails.
+    /// `NotFound` if there is none, and `Conflict` if it was imported.
     pub async fn delete(self, seq: i64, now: Timestamp) -> Result<(), StoreError> {
         self.update(seq, "outfit.delete", now, |outfit| {
             if outfit.origin == Origin::Imported {
@@ -421,9 +414,7 @@ impl SavedOutfits<'_> {
     }
 
     /// Brings a deleted outfit back.
-    ///
-    /// # Errors
-    /// If there is no such outfit (`NotFound`), it was saved again meanwhile (`Conflict`), or the database fails.
+    /// `NotFound` if there is none, and `Conflict` if it was saved again since then.
     pub async fn restore(self, seq: i64, now: Timestamp) -> Result<(), StoreError> {
         self.update(seq, "outfit.restore", now, |outfit| {
             let update = sqlx::query(
@@ -436,9 +427,7 @@ impl SavedOutfits<'_> {
     }
 
     /// Keeps what the customer says about an outfit, for the stylists' queue.
-    ///
-    /// # Errors
-    /// If there is no such outfit, or it is deleted (`NotFound`), or the database fails.
+    /// `NotFound` if there is none, or if it is deleted.
     pub async fn reply(self, seq: i64, reply: Reply, now: Timestamp) -> Result<(), StoreError> {
         self.update(seq, "outfit.reply", now, |outfit| {
             if outfit.deleted_at.is_some() {
@@ -467,9 +456,7 @@ impl SavedOutfits<'_> {
     }
 
     /// Sets the customer's link, which replaces an earlier one, or withdraws it.
-    ///
-    /// # Errors
-    /// If there is no such outfit, or it is deleted (`NotFound`), or the database fails.
+    /// `NotFound` if there is none, or if it is deleted.
     pub async fn set_link(
         self,
         seq: i64,

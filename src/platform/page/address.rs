@@ -257,24 +257,6 @@ impl Parameter for FeatureWords {
     }
 }
 
-/// Which articles may be suggested, in Studio and Side by side.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct PageFilters {
-    pub(crate) exclude: Vec<ArticleId>,
-    pub(crate) least_price: Option<f64>,
-    pub(crate) most_price: Option<f64>,
-    /// The most that the whole outfit costs.
-    pub(crate) most_total: Option<f64>,
-    /// Only what is in stock in this store.
-    pub(crate) store: Option<String>,
-    /// Includes what does not fit the customer.
-    pub(crate) unfit: bool,
-    /// Includes what is out of stock.
-    pub(crate) sold_out: bool,
-    /// Includes what the customer never wears.
-    pub(crate) no_gos: bool,
-}
-
 /// Features for the encoder, which reports values that do not fit the schema.
 pub(crate) fn features(words: &FeatureWords, schema: &Schema) -> Features {
     let value = |name: &String, words: &Vec<String>| {

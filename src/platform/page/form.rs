@@ -118,10 +118,6 @@ pub(crate) fn address(path: &str, parameters: &impl Serialize) -> String {
     format!("{path}?{}", query(parameters))
 }
 
-pub(crate) fn lines(faults: &[Fault]) -> Vec<String> {
-    faults.iter().map(|fault| line(&fault.field.to_string(), &fault.detail)).collect()
-}
-
 pub(crate) fn line(field: &str, detail: &str) -> String {
     if field.is_empty() { detail.to_owned() } else { format!("{field}: {detail}") }
 }

@@ -34,13 +34,11 @@ use crate::{
     steering::documents::{self, Changed, Document, EditError, change},
 };
 
-/// What the API says of a kind of document.
 pub(crate) struct About {
     /// The path, the tag, and the field of the list.
     pub(crate) plural: &'static str,
     /// With its article.
     pub(crate) one: &'static str,
-    /// A name.
     pub(crate) example: &'static str,
     pub(crate) scope: Scope,
     /// Whether a change may work on a complete release.
@@ -48,7 +46,6 @@ pub(crate) struct About {
     pub(crate) put: &'static str,
     /// The summary, and the description.
     pub(crate) patch: (&'static str, &'static str),
-    /// A patch as JSON.
     pub(crate) patch_example: &'static str,
     pub(crate) delete: (&'static str, &'static str),
 }
@@ -58,9 +55,7 @@ pub(crate) trait ApiDocument:
     Document<Name: PathParameter + PartialEq + fmt::Debug> + ToSchema
 {
     const ABOUT: About;
-    /// The query of a change.
     type Query: ChangeQuery;
-    /// What a change answers.
     type Answer: Serialize + ToSchema;
 
     fn answer(
@@ -80,13 +75,14 @@ pub(crate) trait ApiDocument:
     }
 }
 
-/// The query of a request that changes a document.
 pub(crate) trait ChangeQuery: DeserializeOwned + IntoParams + Send + Sync + 'static {
     /// Whether a change may be only checked.
-    const TRIES: bool;
+    const TRIES: bool = false;
 
     /// Whether this one is.
-    fn is_trial(&self) -> Result<bool, Problem>;
+    fn is_trial(&self) -> Result<bool, Problem> {
+        Ok(false)
+    }
 }
 
 /// The query of a change that takes no parameters.
@@ -94,15 +90,8 @@ pub(crate) trait ChangeQuery: DeserializeOwned + IntoParams + Send + Sync + 'sta
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoQuery {}
 
-impl ChangeQuery for NoQuery {
-    const TRIES: bool = false;
+impl ChangeQuery for NoQuery {}
 
-    fn is_trial(&self) -> Result<bool, Problem> {
-        Ok(false)
-    }
-}
-
-/// Routes for the documents of a kind and for one of them.
 pub(crate) fn router<D: ApiDocument>() -> Routes {
     let About { plural, scope, .. } = D::ABOUT;
     let name = capitalised(plural);
@@ -116,7 +105,6 @@ pub(crate) fn router<D: ApiDocument>() -> Routes {
     item_router::<D>().scoped(scope, list)
 }
 
-/// Routes for one document of a kind.
 pub(crate) fn item_router<D: ApiDocument>() -> Routes {
     let About { plural, one, example, scope, put, patch, delete, .. } = D::ABOUT;
     let patch_schema = format!("{}Patch", capitalised(D::Name::KIND));
@@ -258,7 +246,6 @@ pub(crate) fn unknown<Name: DocumentName>(name: &Name) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no {what} {name:?}; PUT it first"))
 }
 
-/// A document as it is stored.
 pub(crate) fn read<D: Document>(stored: Named<D::Name>) -> Result<D, Problem> {
     let name: &str = stored.name.borrow();
     let document = serde_json::from_value::<D>(stored.body);

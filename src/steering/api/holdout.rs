@@ -7,10 +7,7 @@ use utoipa_axum::routes;
 
 use crate::{
     people::{Scope, gate::Caller},
-    platform::{
-        fault::ServiceError,
-        http::{AppState, Problem, extract::Json, fault, routes::Routes, uncancelled::uncancelled},
-    },
+    platform::http::{AppState, Problem, extract::Json, fault, routes::Routes, uncancelled::uncancelled},
     releases::routing::Holdout,
 };
 
@@ -48,8 +45,7 @@ async fn put(
     Caller(author): Caller,
     Json(body): Json<HoldoutBody>,
 ) -> Result<Json<HoldoutBody>, Problem> {
-    let holdout =
-        Holdout::new(body.share).map_err(|wrong| fault::problem(ServiceError::Faults(vec![wrong])))?;
+    let holdout = Holdout::new(body.share).map_err(|wrong| fault::problem(wrong.into()))?;
     uncancelled(async move { state.releases().hold_out(holdout, author, state.now()).await }).await?;
     Ok(Json(body))
 }

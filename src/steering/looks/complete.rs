@@ -10,8 +10,7 @@ use super::{IfMissing, Published};
 use crate::{
     completion::profiles::Profiles,
     completion::{
-        self, CompletionError, Filters, MAX_SETS, Offered, OutfitSet, Reason, Request, Sets, Variants,
-        Warning,
+        self, Filters, MAX_SETS, Offered, OutfitSet, Reason, Request, Sets, Variants, Warning,
         asking::{Resolved, Times, resolve},
         bounded,
         tickets::{Suggested, SuggestedFor, Tickets},
@@ -29,15 +28,12 @@ const MOST_REPLACED: usize = 2;
 /// What tickets of published looks name as their method, so that no model gets the credit.
 const PUBLISHED: &str = "look";
 
-/// Which looks a caller wants.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The position of the article, which the shop has.
     pub article: u32,
     pub n: usize,
-    /// The most that a look costs.
     pub most_total: Option<f64>,
-    /// Only what is in stock in this store.
     pub store: Option<String>,
     pub explain: bool,
 }
@@ -116,7 +112,7 @@ pub async fn complete(
     let pieces = looks.iter().flat_map(|look| &look.pieces);
     let variant = |piece: &Piece| Some((piece.article.id.clone(), piece.variant.clone()?));
     let variants = pieces.filter_map(variant).collect();
-    Ok(Found { question, looks, variants, warnings: bounded(warnings) })
+    Ok(Found { question, looks, variants, warnings: bounded(warnings, 0) })
 }
 
 impl Found {
@@ -155,7 +151,6 @@ impl FoundLook {
     }
 }
 
-/// What every look is found with.
 struct Search<'a> {
     live: &'a LiveRelease,
     wanted: &'a Wanted,
@@ -231,8 +226,8 @@ impl Search<'_> {
         let filled = match completion::complete(self.live.served(), &request, self.times.deadline).await {
             Ok(completion) => completion.sets.into_iter().next(),
             // The method suggests nothing of a type.
-            Err(CompletionError::Faults(_)) => None,
-            Err(CompletionError::Ask(error)) => return Err(error.into()),
+            Err(ServiceError::Faults(_)) => None,
+            Err(error) => return Err(error),
         };
         for (place, filling) in filled.into_iter().flat_map(|set| set.articles) {
             let slot = slots[place];

@@ -36,10 +36,6 @@ struct Draft {
     articles: Vec<(u64, u64, Value)>,
 }
 
-/// Reads all looks of a file.
-///
-/// # Errors
-/// If the file cannot be read.
 pub fn read(path: &Path, schema: &Schema, dialect: &Dialect) -> Result<Read, FileError> {
     let mut drafts: BTreeMap<LookName, Draft> = BTreeMap::new();
     let mut read = Read::default();
@@ -160,7 +156,6 @@ pub async fn store_all(
     store.looks().import(&looks, file, is_trial, now).await
 }
 
-/// All looks as rows of a file.
 pub async fn look_rows(store: &Store) -> Result<Vec<LookRow>, StoreError> {
     let row = |stored: Stored<Named<LookName>>| {
         let Named { name, body, .. } = stored.value;

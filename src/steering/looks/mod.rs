@@ -278,7 +278,6 @@ impl Looks {
         Self::follow(list.into(), catalogue)
     }
 
-    /// The same looks for the next catalogue.
     pub fn with_catalogue(&self, next: &Catalogue) -> Self {
         Self::follow(Arc::clone(&self.list), next)
     }

@@ -21,18 +21,18 @@ use crate::{
 
 /// A document in its form.
 #[derive(Default)]
-pub(super) struct Edit {
-    pub(super) name: String,
+pub(crate) struct Edit {
+    pub(crate) name: String,
     /// The version that is changed; empty for a new one.
-    pub(super) version: String,
-    pub(super) form: Fields,
+    pub(crate) version: String,
+    pub(crate) form: Fields,
     /// The field that the form cannot write as it is.
     pub(super) unwritable: Option<String>,
-    pub(super) wrong: Problems,
+    pub(crate) wrong: Problems,
 }
 
 impl Edit {
-    pub(super) fn new(name: String, version: String, written: Result<Fields, String>) -> Self {
+    pub(crate) fn new(name: String, version: String, written: Result<Fields, String>) -> Self {
         let (form, unwritable) = match written {
             Ok(form) => (form, None),
             Err(field) => (Fields::default(), Some(field)),
@@ -40,8 +40,7 @@ impl Edit {
         Self { name, version, form, unwritable, ..Self::default() }
     }
 
-    /// As it was sent.
-    pub(super) fn sent(mut form: Fields) -> Self {
+    pub(crate) fn sent(mut form: Fields) -> Self {
         let [name, version] = ["name", "version"].map(|field| form.take(field));
         Self { name, version, form, ..Self::default() }
     }
@@ -54,6 +53,26 @@ impl Edit {
     /// What is stored must have the version that was edited; none, if that is empty.
     pub(super) fn expected(&self) -> Expected {
         expected(&self.version)
+    }
+
+    /// Stores the document that was read of the form. None if something is wrong with it, which the form then says.
+    pub(crate) async fn store<D: Document>(
+        &mut self,
+        scene: (&AppState, &Visitor),
+        read: Result<D, Wrong>,
+        locate: fn(Fault) -> (String, String),
+    ) -> Result<Option<Changed<D>>, Problem> {
+        self.wrong.0 = match self.named(read) {
+            Err(wrong) => wrong,
+            Ok((name, document)) => {
+                let make = move |_| Ok(document.clone());
+                match save(scene, &name, &self.expected(), false, make).await? {
+                    Ok(changed) => return Ok(Some(changed)),
+                    Err(faults) => faults.into_iter().map(locate).collect(),
+                }
+            }
+        };
+        Ok(None)
     }
 
     /// The name, and the document that was read, or all that is wrong with both.
@@ -70,10 +89,10 @@ impl Edit {
 
 /// What is wrong, by the names of fields; what is wrong with the whole document is under an empty name.
 #[derive(Default)]
-pub(super) struct Problems(pub(super) Wrong);
+pub(crate) struct Problems(pub(super) Wrong);
 
 impl Problems {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -82,9 +101,19 @@ impl Problems {
         Some(details.collect::<Vec<_>>().join("; ")).filter(|details| !details.is_empty())
     }
 
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(field, detail)| line(field, detail))
     }
+}
+
+impl From<Vec<Fault>> for Problems {
+    fn from(faults: Vec<Fault>) -> Self {
+        Self(faults.into_iter().map(by_name).collect())
+    }
+}
+
+pub(crate) fn by_name(Fault { field, detail }: Fault) -> (String, String) {
+    (field.to_string(), detail)
 }
 
 pub(crate) fn parse_name<Name: DocumentName>(name: &str) -> Result<Name, Problem> {
@@ -95,7 +124,6 @@ pub(crate) fn parse<D: Document>(body: Value) -> Result<D, Problem> {
     serde_json::from_value(body).map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
-/// A document as it is stored.
 pub(crate) async fn find<D: Document>(state: &AppState, name: &D::Name) -> Result<(D, Version), Problem> {
     let stored = state.store.documents().get(name).await?;
     let stored = stored.ok_or_else(|| gone(D::Name::KIND, name.borrow()))?;

@@ -12,14 +12,14 @@ use serde_json::{Map, Value, json};
 use crate::{completion::rules::Range, steering::documents::Document};
 
 /// What is wrong, by the names of fields.
-pub(super) type Wrong = Vec<(String, String)>;
+pub(crate) type Wrong = Vec<(String, String)>;
 
 /// The fields by their names; one that is missing is empty.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(super) struct Fields(BTreeMap<String, String>);
+pub(crate) struct Fields(BTreeMap<String, String>);
 
 impl Fields {
-    pub(super) fn get(&self, name: &str) -> &str {
+    pub(crate) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", |text| text.trim())
     }
 
@@ -28,7 +28,7 @@ impl Fields {
         self.get(&format!("{prefix}.{name}"))
     }
 
-    pub(super) fn has(&self, name: &str, text: &str) -> bool {
+    pub(crate) fn has(&self, name: &str, text: &str) -> bool {
         self.get(name) == text
     }
 
@@ -36,7 +36,7 @@ impl Fields {
         self.field(prefix, name) == text
     }
 
-    pub(super) fn take(&mut self, name: &str) -> String {
+    pub(crate) fn take(&mut self, name: &str) -> String {
         self.0.remove(name).unwrap_or_default().trim().to_owned()
     }
 
@@ -45,13 +45,26 @@ impl Fields {
         self.0.iter().filter(|(_, text)| !text.trim().is_empty()).map(|(name, _)| &**name)
     }
 
-    pub(super) fn set(&mut self, name: &str, text: &(impl ToString + ?Sized)) {
+    pub(crate) fn set(&mut self, name: &str, text: &(impl ToString + ?Sized)) {
         let text = text.to_string();
         if text.is_empty() {
             self.0.remove(name)
         } else {
             self.0.insert(name.to_owned(), text)
         };
+    }
+
+    /// The form of a document's JSON.
+    pub(crate) fn fill(document: &Value, fields: &[FormField], zone: Zone) -> Self {
+        let mut form = Self::default();
+        for field in fields {
+            let Some(value) = field.find(document) else { continue };
+            form.set(field.name(), &field.kind.write(value, zone));
+            if field.kind == Kind::Time {
+                form.set(&format!("{}.was", field.name()), value.as_str().unwrap_or_default());
+            }
+        }
+        form
     }
 
     /// The form of a document, or the first field that the form cannot write as it is.
@@ -62,15 +75,7 @@ impl Fields {
         read: impl FnOnce(&Self) -> Result<D, Wrong>,
     ) -> Result<Self, String> {
         let json = |document: D| serde_json::to_value(document.with_name(None)).unwrap_or_default();
-        let mut form = Self::default();
-        let own = json(document.clone());
-        for field in fields {
-            let Some(value) = field.find(&own) else { continue };
-            form.set(field.name(), &field.kind.write(value, zone));
-            if field.kind == Kind::Time {
-                form.set(&format!("{}.was", field.name()), value.as_str().unwrap_or_default());
-            }
-        }
+        let form = Self::fill(&json(document.clone()), fields, zone);
         let stored = document.clone().checked().unwrap_or_else(|_| document.clone());
         let read = read(&form).map_err(|mut wrong| wrong.remove(0).0)?;
         let read = read.checked().map_err(|faults| faults[0].field.to_string())?;
@@ -81,7 +86,7 @@ impl Fields {
     }
 
     /// The document, which is not checked yet, or what is wrong field by field.
-    pub(super) fn read<D: Document>(&self, fields: &[FormField], zone: Zone) -> Result<D, Wrong> {
+    pub(crate) fn read<D: Document>(&self, fields: &[FormField], zone: Zone) -> Result<D, Wrong> {
         let (mut json, mut wrong) = (json!({}), Wrong::new());
         for field in fields {
             let (name, text) = (field.name(), self.get(field.name()));
@@ -100,8 +105,8 @@ impl Fields {
         if wrong.is_empty() {
             return serde_path_to_error::deserialize(json).map_err(|error| {
                 let path = error.path().to_string();
-                let name = without_when(path.split('[').next().unwrap_or_default());
-                vec![(name.to_owned(), error.inner().to_string())]
+                let name = short(path.split('[').next().unwrap_or_default());
+                vec![(name.trim_matches('.').to_owned(), error.inner().to_string())]
             });
         }
         Err(wrong)
@@ -116,14 +121,14 @@ impl Fields {
 
 /// A field of a document, and how its form writes it.
 #[derive(Debug, Clone)]
-pub(super) struct FormField {
+pub(crate) struct FormField {
     /// The steps to it, with dots.
     path: String,
     kind: Kind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Text,
     Number,
     Whole,
@@ -144,13 +149,13 @@ pub(super) enum Kind {
 pub(super) const AUDIENCE: [(&str, Kind); 3] =
     [("when.features", Kind::WordLines), ("when.numbers", Kind::Ranges), ("when.stores", Kind::Words)];
 
-pub(super) fn field((path, kind): (&str, Kind)) -> FormField {
+pub(crate) fn field((path, kind): (&str, Kind)) -> FormField {
     FormField { path: path.to_owned(), kind }
 }
 
 impl FormField {
     fn name(&self) -> &str {
-        without_when(&self.path)
+        short(&self.path)
     }
 
     fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
@@ -158,8 +163,9 @@ impl FormField {
     }
 }
 
-fn without_when(path: &str) -> &str {
-    path.strip_prefix("when.").unwrap_or(path)
+/// What a field's form calls it.
+fn short(path: &str) -> &str {
+    path.strip_prefix("when.").or(path.strip_prefix("options.")).unwrap_or(path)
 }
 
 impl Kind {
@@ -226,7 +232,7 @@ fn first_other(a: &Value, b: &Value) -> Option<String> {
     }
 }
 
-pub(super) fn split(text: &str) -> Vec<String> {
+pub(crate) fn split(text: &str) -> Vec<String> {
     text.split(['|', '\n']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{
     LOOK, LOOKS, Tab,
-    documents::{self, Edit, Problems},
+    documents::{self, Edit},
     fields::{AUDIENCE, Fields, FormField, Kind, Wrong, field, split},
     looks::load_articles,
 };
@@ -85,21 +85,14 @@ pub(super) async fn store(
     Form(form): Form<Fields>,
 ) -> Result<Response, Problem> {
     let mut edit = Edit::sent(form);
-    let wrong = match edit.named(read(&edit.form, state.zone)) {
-        Err(wrong) => wrong,
-        Ok((name, look)) => {
-            let make = move |_| Ok(look.clone());
-            match documents::save((&state, &visitor), &name, &edit.expected(), false, make).await? {
-                Ok(changed) if changed.warnings.is_empty() => return Ok(Redirect::to(LOOKS).into_response()),
-                // The page says what they are.
-                Ok(_) => return Ok(Redirect::to(&address(LOOK, &[("name", &edit.name)])).into_response()),
-                Err(faults) => faults.into_iter().map(locate).collect(),
-            }
-        }
+    let read = read(&edit.form, state.zone);
+    let Some(changed) = edit.store((&state, &visitor), read, locate).await? else {
+        let page = render(&state, &visitor, edit, Vec::new()).await?;
+        return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
-    edit.wrong = Problems(wrong);
-    let page = render(&state, &visitor, edit, Vec::new()).await?;
-    Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+    // The look's page says what its warnings are.
+    let own = address(LOOK, &[("name", &edit.name)]);
+    Ok(Redirect::to(if changed.warnings.is_empty() { LOOKS } else { &own }).into_response())
 }
 
 /// The form's field that a fault is about, and its words.

@@ -9,7 +9,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{LOOK, LOOKS as LIST, Tab, current, documents, rule::shown};
+use super::{Current, LOOK, LOOKS as LIST, Tab, documents};
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     people::page::visitor::Merchandiser,
@@ -42,32 +42,23 @@ struct LooksPage {
 struct LookView {
     name: String,
     href: String,
-    title: String,
+    look: Look,
     articles: Vec<ArticleView>,
-    /// What it is at this moment.
-    state: &'static str,
-    starts: Option<String>,
-    ends: Option<String>,
-    order: u32,
+    now: Current,
     is_published: bool,
 }
 
 impl LookView {
-    fn new(name: &LookName, look: &Look, articles: Vec<ArticleView>, app: &AppState) -> Self {
-        let (now, moment) = (app.now(), |millis: i64| shown(app.zone, millis));
-        let window = look.window();
+    fn new(name: &LookName, look: Look, articles: Vec<ArticleView>, app: &AppState) -> Self {
         let is_published = look.state == State::Published;
         let state = if is_published { "published" } else { "draft" };
         Self {
             name: name.to_string(),
             href: form::address(LOOK, &[("name", name.as_str())]),
-            title: look.title.clone().unwrap_or_default(),
             articles,
-            state: current(state, is_published, &window, now),
-            starts: look.starts_at.is_some().then(|| moment(window.start)),
-            ends: look.ends_at.is_some().then(|| moment(window.end)),
-            order: look.order,
+            now: Current::new(state, is_published, &look.window(), app),
             is_published,
+            look,
         }
     }
 }
@@ -93,13 +84,14 @@ pub(super) async fn list(
     looks = looks.into_iter().skip(pager.first()).take(ON_A_PAGE).collect();
     let named = looks.iter().flat_map(|(_, look)| &look.articles).filter_map(|id| ArticleId::new(id).ok());
     let mut articles = load_articles(&state, named.collect()).await?.into_iter();
-    let view = |(name, look): &(LookName, Look)| {
-        LookView::new(name, look, articles.by_ref().take(look.articles.len()).collect(), &state)
+    let view = |(name, look): (LookName, Look)| {
+        let articles = articles.by_ref().take(look.articles.len()).collect();
+        LookView::new(&name, look, articles, &state)
     };
     let page = LooksPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Looks,
-        looks: looks.iter().map(view).collect(),
+        looks: looks.into_iter().map(view).collect(),
         pager,
         zone: state.zone.name(),
     };

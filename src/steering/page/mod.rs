@@ -1,7 +1,7 @@
 //! `/merchandising`: the shop's people change what the models suggest.
 
 pub(crate) mod documents;
-mod fields;
+pub(crate) mod fields;
 mod form;
 mod look;
 mod looks;
@@ -9,7 +9,6 @@ mod rule;
 mod rules;
 mod words;
 
-use atelier_core::domain::Timestamp;
 use axum::{
     Router,
     routing::{get, post},
@@ -34,12 +33,25 @@ const RULE: &str = "/merchandising/rule";
 const LOOKS: &str = "/merchandising/looks";
 const LOOK: &str = "/merchandising/look";
 
-/// What a rule or a look is at this moment; `state` is its own word.
-fn current(state: &'static str, is_on: bool, window: &Window, now: Timestamp) -> &'static str {
-    match now.millis() {
-        now if is_on && now < window.start => "scheduled",
-        now if is_on && now >= window.end => "ended",
-        _ => state,
+/// The state of a rule or a look at this moment, and when it begins and ends.
+struct Current {
+    state: &'static str,
+    starts: Option<String>,
+    ends: Option<String>,
+}
+
+impl Current {
+    /// `state` is its own word, with which it counts if `is_on`.
+    fn new(state: &'static str, is_on: bool, window: &Window, app: &AppState) -> Self {
+        let state = match app.now().millis() {
+            now if is_on && now < window.start => "scheduled",
+            now if is_on && now >= window.end => "ended",
+            _ => state,
+        };
+        let moment = |at: &i64| rule::shown(app.zone, *at);
+        let starts = Some(&window.start).filter(|at| **at > i64::MIN).map(moment);
+        let ends = Some(&window.end).filter(|at| **at < i64::MAX).map(moment);
+        Self { state, starts, ends }
     }
 }
 

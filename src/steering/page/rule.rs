@@ -26,7 +26,7 @@ use crate::{
     },
     platform::{
         db::{AuditEntry, Expected},
-        fault::{Fault, ServiceError},
+        fault::ServiceError,
         http::{AppState, Problem},
         page::{
             fault,
@@ -183,15 +183,10 @@ pub(super) async fn page(
         let (expected, make) = (Expected::default(), move |_| Ok(wanted.clone()));
         match documents::save((&state, &visitor), &rule_name, &expected, true, make).await? {
             Ok(changed) => checked = Some(Checked::new(&changed, &rule_name, &state).await?),
-            Err(faults) => edit.wrong = named(faults),
+            Err(faults) => edit.wrong = faults.into(),
         }
     }
     render(&state, &visitor, edit, Some(&rule), checked).await
-}
-
-/// By the names of fields.
-fn named(faults: Vec<Fault>) -> Problems {
-    Problems(faults.into_iter().map(|fault| (fault.field.to_string(), fault.detail)).collect())
 }
 
 /// The rule that an entry of the audit log stored.
@@ -284,7 +279,7 @@ pub(super) async fn store(
     match saved {
         Ok(_) => Ok(Redirect::to(LIST).into_response()),
         Err(faults) => {
-            edit.wrong = named(faults);
+            edit.wrong = faults.into();
             refused(edit, Some(&rule)).await
         }
     }

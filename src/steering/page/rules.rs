@@ -9,8 +9,8 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    LIST, RULE, Tab, current, documents,
-    rule::{details, lines, shown},
+    Current, LIST, RULE, Tab, documents,
+    rule::{details, lines},
     words::describe,
 };
 use crate::{
@@ -53,15 +53,9 @@ struct RulesPage {
 struct RuleView {
     name: String,
     href: String,
-    /// What it does.
     words: String,
-    /// What it is at this moment.
-    state: &'static str,
-    starts: Option<String>,
-    ends: Option<String>,
-    owner: String,
-    note: String,
-    priority: u32,
+    rule: Rule,
+    now: Current,
     /// How many of the suggestions that it could change were accepted and bought, with it and without; empty without feedback.
     effect: Vec<String>,
     /// The state that one click leads to, and the button's words.
@@ -70,23 +64,15 @@ struct RuleView {
 
 impl RuleView {
     fn new(name: &RuleName, rule: Rule, effect: Option<&RuleEffect>, state: &AppState) -> Self {
-        let now = state.now();
-        let moment = |millis: i64| shown(state.zone, millis);
-        let words = describe(&rule, &state.notation);
-        let window = rule.window();
-        let next = if rule.state == State::Active { ("off", "Turn off") } else { ("active", "Turn on") };
+        let is_active = rule.state == State::Active;
         Self {
             name: name.to_string(),
             href: address(RULE, &[("name", name.as_str())]),
-            words,
-            state: current(rule.state.as_str(), rule.state == State::Active, &window, now),
-            starts: rule.starts_at.is_some().then(|| moment(window.start)),
-            ends: rule.ends_at.is_some().then(|| moment(window.end)),
-            owner: rule.owner.unwrap_or_default(),
-            note: rule.note.unwrap_or_default(),
-            priority: rule.priority,
+            words: describe(&rule, &state.notation),
+            now: Current::new(rule.state.as_str(), is_active, &rule.window(), state),
             effect: effect.map_or_else(Vec::new, |effect| tell(effect, &state.notation)),
-            next,
+            next: if is_active { ("off", "Turn off") } else { ("active", "Turn on") },
+            rule,
         }
     }
 }

@@ -4,7 +4,6 @@ use atelier_core::util::notation::Notation;
 
 use crate::completion::rules::{Conditions, Range, Rule, When};
 
-/// What a rule does, and to which requests.
 pub(super) fn describe(rule: &Rule, notation: &Notation) -> String {
     let json = serde_json::to_value(rule).unwrap_or_default();
     let value = |field: &str| match field {

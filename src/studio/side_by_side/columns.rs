@@ -40,7 +40,7 @@ fn request(live: &LiveRelease, view: &View, given: Features) -> Request {
     Request {
         given: Some(given).filter(|given| !given.is_empty()),
         k: view.k(),
-        filters: view.filter.filters(types),
+        filters: view.filter.with_types(types),
         placements_of: view.truth.iter().chain(&view.mark).cloned().collect(),
         ..Request::new(view.slots.clone(), live.default_method())
     }
@@ -55,12 +55,10 @@ fn followed(view: &View, column: &Column) -> [Option<Followed>; 2] {
     [&view.truth, &view.mark].map(|id| id.clone().map(|id| (id, placements.next().flatten())))
 }
 
-/// All columns as the page shows them.
 pub(super) struct Compared {
     /// How many articles each column chooses from.
     pub(super) admissible: String,
     pub(super) columns: Vec<ColumnView>,
-    /// The similarity of each two columns.
     pub(super) pairs: Vec<PairView>,
     pub(super) rows: usize,
 }
@@ -70,9 +68,7 @@ pub(super) struct ColumnView {
     pub(super) customer: Option<CustomerView>,
     pub(super) method: Method,
     pub(super) cells: Vec<CellView>,
-    /// The placement of the true article.
     pub(super) truth: Option<String>,
-    /// The placement of the marked article.
     pub(super) mark: Option<String>,
     /// Lines from the previous column.
     pub(super) links: Vec<Link>,
@@ -221,7 +217,6 @@ fn links(view: &View, left: &Blank, right: &Blank) -> Vec<Link> {
     left.suggestions.iter().enumerate().filter_map(line).collect()
 }
 
-/// The similarity of each two columns.
 pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Comparison) -> String {
     let mut lines = Lines::new(&["first", "second", "in_common", "rank_biased_overlap"]);
     for pair in pairs {

@@ -34,7 +34,6 @@ use crate::{
     releases::LiveRelease,
 };
 
-/// A customer's outfits shown.
 const OUTFITS: u32 = 12;
 /// A customer's outfits among which the compared one is looked up.
 const SEARCHED_OUTFITS: u32 = 1000;
@@ -135,7 +134,6 @@ async fn read(
     Ok((live, compared))
 }
 
-/// The same comparison as a file.
 async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,
@@ -156,7 +154,6 @@ async fn download_similarity(
     Ok(csv_file("similarity.csv", text))
 }
 
-/// A comparison, and the outfit's own features.
 struct ComparedOutfit {
     comparison: Comparison,
     own: Features,

@@ -4,15 +4,13 @@ use atelier_core::domain::{ArticleId, CustomerId, MAX_SLOTS, Method};
 use atelier_engine::evaluation::PAPER;
 
 use crate::{
-    platform::page::address::{
-        Address, FeatureWords, PageFilters, each_parameter, lost_parts, parameters, too_long,
-    },
+    completion::Filters,
+    platform::page::address::{Address, FeatureWords, each_parameter, lost_parts, parameters, too_long},
     platform::page::wording::spaced,
     releases::LiveRelease,
     studio,
 };
 
-/// The default number of rows.
 const DEFAULT_K: usize = 10;
 const MAX_K: usize = 50;
 /// More columns would not be readable.
@@ -29,7 +27,7 @@ pub(crate) struct View {
     pub(crate) k: Option<usize>,
     /// The only type that may fill the blank.
     pub(crate) kind: Option<String>,
-    pub(crate) filter: PageFilters,
+    pub(crate) filter: Filters,
     /// The outfit's own features, and changed ones of the customer, as in Studio.
     pub(crate) own: FeatureWords,
     pub(crate) changed: FeatureWords,
@@ -88,7 +86,6 @@ impl View {
         view
     }
 
-    /// Leaves out what the release does not have.
     pub(super) fn leave_out_what_is_gone(&mut self, live: &LiveRelease) {
         let catalogue = &live.catalogue;
         let ignored = &mut self.ignored;
@@ -118,7 +115,7 @@ impl View {
 
     /// The filters and changed features that the form has no fields for, in words.
     pub(super) fn others_in_words(&self) -> String {
-        let PageFilters { exclude, least_price, most_price, most_total, store, .. } = &self.filter;
+        let Filters { exclude, least_price, most_price, most_total, store, .. } = &self.filter;
         let mut words: Vec<String> = Vec::new();
         words.extend(least_price.map(|price| format!("price from {price}")));
         words.extend(most_price.map(|price| format!("price up to {price}")));

@@ -18,15 +18,12 @@ use super::{
 };
 use crate::{
     catalogue::page::article_view::ArticleView,
+    completion::Filters,
     customers::page::{CustomerView, CustomerViews},
     people::page::visitor::Analyst,
     platform::{
         http::{AppState, Kind, Problem},
-        page::{
-            Page, PageQuery, Pager, Shell,
-            address::{Address, PageFilters},
-            figures, format,
-        },
+        page::{Page, PageQuery, Pager, Shell, address::Address, figures, format},
     },
     studio::side_by_side,
 };
@@ -45,7 +42,6 @@ struct CasesPage {
     csv: String,
 }
 
-/// A case as the page shows it.
 struct ShownCase {
     customer: CustomerView,
     seen: bool,
@@ -161,7 +157,7 @@ fn side_by_side(case: &Case<'_>, shown: &[Method]) -> String {
         slots: slots.map(|(slot, id)| (slot != case.slot).then(|| id.clone())).collect(),
         truth: Some(case.truth().clone()),
         methods: shown.iter().rev().copied().collect(),
-        filter: PageFilters { unfit: true, sold_out: true, no_gos: true, ..PageFilters::default() },
+        filter: Filters::everything(),
         ..side_by_side::View::default()
     };
     view.href()
@@ -190,7 +186,6 @@ fn rounded(number: f64) -> u64 {
     number.round() as u64
 }
 
-/// All cases of the view as a CSV file.
 pub(super) async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,

@@ -63,7 +63,6 @@ pub(super) async fn page(
     Ok(Html(page.render()?))
 }
 
-/// All customers of the view as a CSV file.
 pub(super) async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,

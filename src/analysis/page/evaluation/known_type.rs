@@ -11,7 +11,6 @@ pub(super) struct KnownType {
     pub(super) words: Vec<String>,
     /// Methods, then baselines; the best first.
     pub(super) groups: [Vec<Scored>; 2],
-    /// The default method.
     pub(super) default: Method,
 }
 

@@ -76,7 +76,6 @@ impl Tab {
     }
 }
 
-/// Why a view has no data.
 struct Shortfall {
     title: &'static str,
     detail: String,
@@ -84,7 +83,6 @@ struct Shortfall {
     missing: bool,
 }
 
-/// The page in place of a view without data.
 #[derive(Template)]
 #[template(path = "analysis/evaluation/lack.html")]
 struct LackPage {
@@ -123,14 +121,12 @@ impl From<EvaluationError> for Shortfall {
     }
 }
 
-/// The live release with its figures.
 async fn read_figures(state: &AppState) -> Result<(Arc<LiveRelease>, Arc<Figures>), Shortfall> {
     let live = state.releases().current().ok_or_else(Shortfall::of_release)?;
     let figures = live.evaluation.figures().await?;
     Ok((live, figures))
 }
 
-/// The query of a view that compares methods.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct ChoiceQuery {
     /// Defaults to the paper's five.
@@ -168,7 +164,6 @@ impl Choice {
         Ok(Self { chosen, metric: query.metric.unwrap_or(Metric::CrossEntropy), methods: evaluated })
     }
 
-    /// The choice as a query.
     fn query(&self) -> String {
         form::query(&ChoiceQuery { method: self.chosen.clone(), metric: Some(self.metric), by: None })
     }
@@ -180,7 +175,6 @@ fn series_kind(method: Method) -> usize {
     Method::ALL.iter().position(|other| *other == method).unwrap_or_else(of_name)
 }
 
-/// A method's mark in charts.
 fn mark(method: Method) -> String {
     chart::mark(series_kind(method))
 }

@@ -4,7 +4,6 @@ use atelier_engine::evaluation::{Answered, Comparison, MethodResult, NewArticles
 
 use crate::platform::page::format;
 
-/// The rows of the table.
 #[derive(Debug)]
 pub(super) struct NewArticlesTable {
     /// The number of slots whose answer is a new article.

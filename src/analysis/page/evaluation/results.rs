@@ -52,7 +52,6 @@ pub(super) struct WorldQuery {
     data: String,
 }
 
-/// A world's table as a file.
 pub(super) async fn download(
     Analyst(_): Analyst,
     PageQuery(WorldQuery { data }): PageQuery<WorldQuery>,

@@ -31,7 +31,6 @@ struct SegmentsPage {
     choice: Choice,
     /// Each feature's name and label, and whether it is shown.
     features: Vec<(String, String, bool)>,
-    /// The metric and the feature.
     heading: String,
     drawn: Option<Drawn>,
     /// What the table's file has in its address.
@@ -157,7 +156,6 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
     Drawn { svg, numbers }
 }
 
-/// The table as a file.
 pub(super) fn table(query: &ChoiceQuery, choice: &Choice, figures: &Figures) -> Result<Lines, Problem> {
     let by = feature(query, figures)?.unwrap_or("value");
     let mut rows: Vec<tables::Row> = Vec::new();

@@ -8,7 +8,6 @@ use atelier_engine::evaluation::{
 use super::mark;
 use crate::platform::page::format;
 
-/// The rows of the table.
 #[derive(Debug)]
 pub(super) struct TableOne {
     pub(super) methods: Vec<TableOneRow>,
@@ -20,7 +19,6 @@ pub(super) struct TableOne {
 #[derive(Debug)]
 pub(super) struct TableOneRow {
     pub(super) name: String,
-    /// A method's mark in charts.
     pub(super) mark: String,
     pub(super) ours: Vec<Cell>,
     pub(super) parameters: String,

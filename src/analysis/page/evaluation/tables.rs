@@ -27,7 +27,6 @@ pub(super) struct TableQuery {
     of: Table,
 }
 
-/// The tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Table {

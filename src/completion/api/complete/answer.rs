@@ -40,8 +40,6 @@ pub(crate) struct Shown {
 const MOST_FIELDS: usize = 50;
 
 impl Shown {
-    /// # Errors
-    /// If there are too many fields, or one is there twice.
     pub(crate) fn new(fields: Option<Vec<String>>) -> Result<Self, Problem> {
         let named = fields.as_deref().unwrap_or_default();
         let refuse = |pointer: String, detail| Err(Problem::invalid(vec![Finding::at(pointer, detail)]));
@@ -70,7 +68,6 @@ impl Shown {
         self.public.is_some()
     }
 
-    /// Whether an attribute is shown.
     pub(crate) fn has(&self, attribute: &str) -> bool {
         self.fields.as_ref().is_none_or(|fields| fields.iter().any(|field| field == attribute))
     }

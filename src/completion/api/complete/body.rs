@@ -30,7 +30,6 @@ use crate::{
     releases::{LiveRelease, routing::Route},
 };
 
-/// Number of suggestions if the request has no `k`.
 pub(crate) const DEFAULT_K: usize = 5;
 
 /// An outfit to complete.
@@ -194,9 +193,8 @@ struct PriceBody {
 
 impl Default for FiltersBody {
     fn default() -> Self {
-        let Filters { fit, in_stock, store, no_gos, .. } = Filters::default();
         let (types, exclude, price) = (BTreeMap::new(), Vec::new(), PriceBody::default());
-        Self { types, exclude, price, fit, in_stock, store, no_gos }
+        Self { types, exclude, price, fit: true, in_stock: true, store: None, no_gos: true }
     }
 }
 
@@ -230,7 +228,6 @@ impl CompleteBody {
     }
 }
 
-/// A request, and what answers it.
 pub(crate) struct Routed {
     pub(super) body: CompleteBody,
     pub(super) route: Route,
@@ -300,10 +297,10 @@ impl FiltersBody {
             least_price: self.price.min,
             most_price: self.price.max,
             most_total: self.price.total,
-            fit: self.fit,
-            in_stock: self.in_stock,
             store: self.store,
-            no_gos: self.no_gos,
+            unfit: !self.fit,
+            sold_out: !self.in_stock,
+            no_gos: !self.no_gos,
             ..Filters::default()
         }
     }
