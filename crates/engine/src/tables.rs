@@ -244,7 +244,7 @@ impl Tables {
     pub fn boosts_of_article(&self, article: u32) -> impl Iterator<Item = (u32, f32)> {
         self.memory.iter().flat_map(move |memory| {
             let (row, mut strengths) = (article as usize, vec![0.0; memory.columns]);
-            memory.strengths.add(row, &mut strengths);
+            memory.strengths.add_scaled(row, 1.0, &mut strengths);
             let articles = &memory.articles[row * memory.columns..][..memory.columns];
             let boosts = articles.iter().copied().zip(strengths);
             boosts.filter(|(_, strength)| *strength != 0.0)

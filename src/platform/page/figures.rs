@@ -90,7 +90,10 @@ mod tests {
     fn figures_have_their_significant_digits() {
         assert_eq!([12.3, 1.234, 0.5].map(times), ["×12", "×1.23", "×0.50"]);
         assert_eq!([7449.0, 0.001].map(times), ["over ×20", "under ×0.05"]);
-        assert_eq!([3.0, 2.9, 1.1].map(more_likely), ["much more likely", "more likely", "a little more likely"]);
+        assert_eq!(
+            [3.0, 2.9, 1.1].map(more_likely),
+            ["much more likely", "more likely", "a little more likely"]
+        );
         let less = ["a little less likely", "less likely", "much less likely"];
         assert_eq!([0.9, 0.5, 0.3].map(more_likely), less);
     }

@@ -372,8 +372,11 @@ impl Model {
 
     pub(super) fn answer_batch(&mut self, contract: Contract<'_>, batch: usize) -> Result<(), ModelError> {
         let articles = contract.trial_articles(&self.form);
-        let trial =
-            Trial { articles: &articles, schema: contract.schema(), deadline: Instant::now() + TRIAL };
+        let trial = Trial {
+            articles: &articles,
+            schema: contract.release.schema(),
+            deadline: Instant::now() + TRIAL,
+        };
         let longest = trial.questions().pop().expect("outfits have slots; this is a bug");
         self.answer(&vec![longest; batch], trial.deadline, true)?
             .into_iter()

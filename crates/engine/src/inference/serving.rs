@@ -295,7 +295,7 @@ fn fill_batches(
 ) -> Result<(), ModelError> {
     let mut copies = Vec::new();
     for (entry, model) in release.manifest().methods.iter().zip(models) {
-        let contract = Contract::new(release, entry);
+        let contract = Contract { release, entry };
         for _ in 1..workers {
             let mut copy = Model::open(location, contract, model.tables(), false)?;
             copy.answer_batch(contract, batch)?;
