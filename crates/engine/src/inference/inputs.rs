@@ -1,6 +1,6 @@
 //! Questions as input tensors of a release's models.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{BLANK, Context, PADDING, Question, model::Form};
 use crate::tables::Composition;
@@ -17,8 +17,32 @@ pub(super) struct Inputs {
 pub(super) struct Input {
     pub(super) name: &'static str,
     datatype: &'static str,
-    pub(super) shape: Vec<usize>,
+    pub(super) shape: Shape,
     pub(super) data: Data,
+}
+
+/// One to three lengths. The others are 0: each run makes some of these, and a list would be an allocation.
+#[derive(Debug, PartialEq)]
+pub(super) struct Shape([usize; 3], usize);
+
+impl Shape {
+    pub(super) fn lengths(&self) -> &[usize] {
+        &self.0[..self.1]
+    }
+}
+
+impl Serialize for Shape {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.lengths().serialize(serializer)
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Shape {
+    fn from(lengths: [usize; N]) -> Self {
+        let mut shape = [0; 3];
+        shape[..N].copy_from_slice(&lengths);
+        Self(shape, N)
+    }
 }
 
 /// Row-major.
@@ -46,9 +70,10 @@ impl Inputs {
         });
         let position = |question: &Question| i64::try_from(question.blank).expect("a slot; this is a bug");
         let contexts = questions.iter().map(|question| &question.context);
-        let mut tensors = match form {
+        let mut tensors = Vec::with_capacity(5);
+        match form {
             Form::Whole { articles } => {
-                vec![Input::integers("articles", [batch, slots], numbers(padded, *articles))]
+                tensors.push(Input::integers("articles", [batch, slots], numbers(padded, *articles)));
             }
             Form::Trunk(tables) => {
                 let width = tables.widths().row();
@@ -64,10 +89,10 @@ impl Inputs {
                         }
                     });
                 }
-                let rows = Input::floats("rows", [batch, slots, width], rows);
-                vec![rows, Input::integers("kinds", [batch, slots], kinds)]
+                tensors.push(Input::floats("rows", [batch, slots, width], rows));
+                tensors.push(Input::integers("kinds", [batch, slots], kinds));
             }
-        };
+        }
         tensors.push(Input::integers("blank", [batch], questions.iter().map(position).collect()));
         if let Form::Trunk(tables) = form
             && let Some(encoder) = tables.context()

@@ -95,8 +95,8 @@ fn open_session(runtime: &OnnxRuntime, path: &Path, device: Device) -> Result<Se
 
 fn tensor(Input { name, shape, data, .. }: Input) -> ort::Result<(&'static str, DynValue)> {
     let tensor = match data {
-        Data::Integers(numbers) => Tensor::from_array((shape, numbers))?.into_dyn(),
-        Data::Floats(numbers) => Tensor::from_array((shape, numbers))?.into_dyn(),
+        Data::Integers(numbers) => Tensor::from_array((shape.lengths(), numbers))?.into_dyn(),
+        Data::Floats(numbers) => Tensor::from_array((shape.lengths(), numbers))?.into_dyn(),
     };
     Ok((name, tensor))
 }
