@@ -47,7 +47,7 @@ impl Streams {
         response.map(|body| {
             // Its future ends with the head, and the body goes on.
             let (request, parts) = (log::Names::current(), body.into_data_stream());
-            Body::from_stream(stream::unfold((parts, permit), move |(mut parts, permit)| {
+            let parts = stream::unfold((parts, permit), move |(mut parts, permit)| {
                 log::scope(request.clone(), async move {
                     let part = timeout_at(deadline, parts.next()).await.unwrap_or_else(|_| {
                         tracing::warn!("an export did not finish within limits.stream_ms and was cut off");
@@ -56,7 +56,9 @@ impl Streams {
                     });
                     Some((part?, (parts, permit)))
                 })
-            }))
+            });
+            // Compression asks once more after the end.
+            Body::from_stream(parts.fuse())
         })
     }
 }

@@ -249,6 +249,9 @@ async fn answers_are_compressed_for_callers_that_accept_it(Demo(service): Demo) 
     }
     let question = json!({"outfit": ["a-00134", null, "a-00568"], "k": 50});
     assert_eq!(fetch(service.send("/complete", question), "gzip").await.0, "gzip");
+    // A stream, which is read past its end.
+    let (encoding, _, export) = fetch(service.get("/customers/c-014871/export"), "gzip").await;
+    assert!(encoding == "gzip" && serde_json::from_slice::<Value>(&export).is_ok());
 
     // What a caller sends back in If-Match stands for the very bytes.
     service.put("/articles/a-note", json!({"type": "coat", "note": "x".repeat(5000)})).await;
