@@ -1274,7 +1274,7 @@ export interface components {
          * @description What became of a suggestion.
          * @enum {string}
          */
-        FeedbackKind: "shown" | "accepted" | "rejected" | "bought" | "returned" | "kept";
+        FeedbackKind: "shown" | "accepted" | "bought" | "returned" | "kept" | "rejected";
         /**
          * @description Who reported what became of a suggestion.
          * @enum {string}
@@ -2049,6 +2049,8 @@ export interface components {
         };
         Ready: {
             articles: components["schemas"]["Coverage"];
+            /** @description If it is not, the changes of articles since would take more than this replica's `limits.catalogue_bytes`; its log says how much. */
+            catalogue_current: boolean;
             /** @description `SQLite` or `Postgres`. */
             database: string;
             /** @description Whether this is the demo, where nothing is private. */

@@ -544,7 +544,7 @@ FeedbackItem: TypeAlias = 'Accepted | Problem'
 """The result for one of several events."""
 
 
-FeedbackKind: TypeAlias = "Literal['shown', 'accepted', 'rejected', 'bought', 'returned', 'kept']"
+FeedbackKind: TypeAlias = "Literal['shown', 'accepted', 'bought', 'returned', 'kept', 'rejected']"
 """What became of a suggestion."""
 
 
@@ -882,6 +882,7 @@ class Purchase(TypedDict):
 
 class Ready(TypedDict):
     articles: Coverage
+    catalogue_current: bool
     database: str
     demo: bool
     device: str
