@@ -210,7 +210,7 @@ fn issue_ticket(
         in_sets: in_sets(blank.slot).collect(),
         rules: blank.counted.clone(),
     };
-    tickets.issue(&Suggested {
+    tickets.issue(Suggested {
         release: route.live.name().to_owned(),
         method: route.method.to_string(),
         arm: route.arm.clone(),

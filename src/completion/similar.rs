@@ -50,7 +50,7 @@ impl Similar {
     pub fn issue_ticket(&self, tickets: &Tickets, live: &LiveRelease, times: Times) -> String {
         let articles = self.articles.iter().map(|(article, _)| article.id.clone()).collect();
         let blank = SuggestedFor { slot: 0, articles, in_sets: Vec::new(), rules: Vec::new() };
-        tickets.issue(&Suggested {
+        tickets.issue(Suggested {
             release: live.name().to_owned(),
             method: METHOD.to_owned(),
             arm: None,

@@ -321,9 +321,7 @@ pub async fn judge(
     let shown = store.feedback().by_key(&key_of(name, FeedbackKind::Shown)).await?;
     let is_beside_others = |shown: &FeedbackEvent| {
         let seen = read_recorded(&shown.completion_id).and_then(|ticket| ticket.outfit).unwrap_or_default();
-        let has =
-            |saved: &[Option<ArticleId>], id: &str| saved.iter().flatten().any(|own| own.as_str() == id);
-        saved.is_some_and(|saved| seen.iter().flatten().any(|id| !has(saved, id)))
+        saved.is_some_and(|saved| seen.iter().any(|id| id.is_some() && !saved.contains(id)))
     };
     if let Some(shown) = shown.filter(|shown| shown.article == *article && !is_beside_others(shown)) {
         let judged = FeedbackEvent { kind, at: now, ..shown };
@@ -372,7 +370,7 @@ fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<(u32, bool),
     }
     let rank = blank.rank_of(key.mark(article.as_str()));
     let rank = rank.map(|rank| u32::try_from(rank).expect("a ticket is short; this is a bug"));
-    let in_outfit = ticket.outfit.iter().flatten().flatten().any(|other| *other == *article.as_str());
+    let in_outfit = ticket.outfit.iter().flatten().flatten().any(|other| other == article);
     match (rank, report.rank) {
         (Some(rank), Some(said)) if rank != said => {
             Err(Fault::new("rank", format!("{article:?} was suggested at rank {rank}, not {said}")))
@@ -445,7 +443,7 @@ fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<Accepted
         return None;
     }
     let time = chosen.values().map(|(.., at)| *at).max()?;
-    let visible = ticket.outfit.as_ref()?.iter().flatten().map(|id| ArticleId::new(id).ok());
+    let visible = ticket.outfit.as_ref()?.iter().flatten().cloned().map(Some);
     let filled =
         ticket.blanks.iter().map(|blank| chosen.get(&blank.slot).map(|(id, ..)| ArticleId::clone(id)));
     let articles = visible.chain(filled).collect::<Option<Vec<_>>>()?;

@@ -119,7 +119,7 @@ impl Tickets {
     }
 
     /// Signs a ticket and encodes it as a completion id.
-    pub fn issue(&self, suggested: &Suggested) -> String {
+    pub fn issue(&self, suggested: Suggested) -> String {
         let key = Arc::clone(self.keys().signing());
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let mut ticket = Ticket::new(suggested, &key, number);

@@ -13,6 +13,8 @@ const VERSION: u8 = 10;
 pub const REMEMBERED: usize = 140;
 /// The most rules in a ticket: a bit each says which of a blank's suggestions they could change.
 const MOST_RULES: usize = 24;
+/// The bytes of most tickets are fewer.
+const ROOM: usize = 512;
 /// 48 bits of a keyed hash: an article that was not suggested has the mark of one of 140 with probability 5e-13.
 pub type Mark = [u8; 6];
 
@@ -59,7 +61,7 @@ pub struct Ticket {
     pub is_shared: bool,
     pub held_out: bool,
     /// The ids of the outfit, where None is a blank. None if they were too long for a ticket.
-    pub outfit: Option<Vec<Option<String>>>,
+    pub outfit: Option<Vec<Option<ArticleId>>>,
     /// The rules that could change suggestions, if feedback counts for these.
     pub rules: Vec<RuleDigest>,
     pub blanks: Vec<Blank>,
@@ -126,7 +128,7 @@ impl CountedRules {
 }
 
 impl Ticket {
-    pub(super) fn new(suggested: &Suggested, key: &Key, number: u64) -> Self {
+    pub(super) fn new(suggested: Suggested, key: &Key, number: u64) -> Self {
         let Suggested { release, method, arm, at, customer, is_shared, held_out, outfit, blanks } = suggested;
         let mut rules: Vec<RuleDigest> = Vec::new();
         for rule in blanks.iter().flat_map(|blank| &blank.rules) {
@@ -137,14 +139,14 @@ impl Ticket {
         let (number, remembered) = (number.to_be_bytes(), REMEMBERED / blanks.len().max(1));
         Self {
             number,
-            release: release.clone(),
-            method: method.clone(),
-            arm: arm.clone(),
+            release,
+            method,
+            arm,
             at: at.millis(),
-            customer: customer.as_ref().map(|id| key.mark_customer(number, id.as_str())),
-            is_shared: *is_shared,
-            held_out: *held_out,
-            outfit: Some(outfit.iter().map(|id| id.as_ref().map(ToString::to_string)).collect()),
+            customer: customer.map(|id| key.mark_customer(number, id.as_str())),
+            is_shared,
+            held_out,
+            outfit: Some(outfit),
             blanks: blanks.iter().map(|blank| Blank::new(blank, key, remembered, &rules)).collect(),
             rules,
         }
@@ -159,7 +161,8 @@ impl Ticket {
 
     /// The ticket's bytes without the signature.
     pub(super) fn encode(&self, key: &Key) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
+        let mut bytes = Vec::with_capacity(ROOM);
+        bytes.push(VERSION);
         bytes.extend(key.id.to_be_bytes());
         postcard::to_extend(self, bytes).expect("a ticket has texts and numbers; this is a bug")
     }
@@ -226,12 +229,11 @@ mod tests {
     #[test]
     fn a_ticket_is_read_as_it_was_written() {
         let (suggested, key) = (suggested(), key());
-        let ticket = Ticket::decode(&Ticket::new(&suggested, &key, 1).encode(&key)).unwrap();
+        let ticket = Ticket::decode(&Ticket::new(suggested.clone(), &key, 1).encode(&key)).unwrap();
         assert!([("c-1", false), ("c-2", true)].into_iter().all(|(id, is_for_another)| {
             ticket.is_for_another(&key, &CustomerId::new(id).unwrap()) == is_for_another
         }));
         let Suggested { release, method, arm, at, outfit, .. } = suggested;
-        let outfit = outfit.iter().map(|id| id.as_ref().map(ToString::to_string)).collect();
         assert_eq!((&ticket.release, &ticket.method, &ticket.arm), (&release, &method, &arm));
         assert_eq!((ticket.at, &ticket.outfit), (at.millis(), &Some(outfit)));
         let [first, second] = &ticket.blanks[..] else { panic!("two blanks") };
@@ -252,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_left_out() {
-        let mut ticket = Ticket::new(&suggested(), &key(), 1);
+        let mut ticket = Ticket::new(suggested(), &key(), 1);
         assert!(ticket.shrink());
         assert!(ticket.outfit.is_some() && ticket.blanks[0].in_sets.is_empty());
         assert_eq!(ticket.blanks[0].first.len(), 70);

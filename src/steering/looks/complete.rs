@@ -130,7 +130,7 @@ impl Found {
                 rules: Vec::new(),
             });
         let method = if look.published.is_some() { PUBLISHED } else { request.method.as_str() };
-        tickets.issue(&Suggested {
+        tickets.issue(Suggested {
             release: route.live.name().to_owned(),
             method: method.to_owned(),
             arm: route.arm.clone().filter(|_| look.published.is_none()),
