@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn what_was_accepted_becomes_an_outfit() {
         use FeedbackKind::{Accepted, Bought, Rejected, Shown};
-        let id = |id: &str| Some(id.to_owned());
+        let id = |id: &str| ArticleId::new(id).ok();
         let blank = |slot| Blank { slot, count: 2, ..Blank::default() };
         let ticket = Ticket {
             number: [0; 8],
