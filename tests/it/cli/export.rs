@@ -129,7 +129,7 @@ async fn accepted_suggestions_are_exported_with_the_outfit_that_was_asked_about(
     let complete = |offered: &str| {
         let articles = vec![article(offered)];
         let blank = SuggestedFor { slot: 1, articles, in_sets: Vec::new(), rules: Vec::new() };
-        service.state.tickets().issue(&Suggested {
+        service.state.tickets().issue(Suggested {
             outfit: vec![Some(article("a-01")), None, Some(article("a-02")), Some(article("a-03"))],
             blanks: vec![blank],
             ..suggested("gsu", None)

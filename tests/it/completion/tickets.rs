@@ -237,7 +237,7 @@ async fn tickets_name_no_customer_and_no_suggestion(Demo(service): Demo) {
 
 #[apply(on_sqlite)]
 async fn changed_tickets_are_refused(service: Service) {
-    let id = service.state.tickets().issue(&suggested("gsu", None));
+    let id = service.state.tickets().issue(suggested("gsu", None));
     report(&service, &event(&id, "e", "shown")).is(200).await;
     let flipped = |place: usize| {
         let other = if id.as_bytes()[place] == b'A' { "B" } else { "A" };
@@ -258,7 +258,7 @@ async fn changed_tickets_are_refused(service: Service) {
 async fn tickets_expire(service: Service) {
     let now: Timestamp = service.state.clock.now().into();
     let days_ago = |days: i64| Timestamp::from_millis(now.millis() - days * 24 * 60 * 60 * 1000);
-    let issued = |at| service.state.tickets().issue(&Suggested { at, ..suggested("gsu", None) });
+    let issued = |at| service.state.tickets().issue(Suggested { at, ..suggested("gsu", None) });
     // The last was made by a replica whose clock is ahead.
     for (id, at) in [("e-89", days_ago(89)), ("e-0", now + Duration::from_secs(30))] {
         report(&service, &event(&issued(at), id, "shown")).is(200).await;
@@ -279,7 +279,7 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
         each(&serde_json::from_str(&text).unwrap(), "id")
     };
     assert_eq!(stored().await, json!([1]), "two starts made one key");
-    let first = one.state.tickets().issue(&suggested("gsu", None));
+    let first = one.state.tickets().issue(suggested("gsu", None));
     // Both find that it is time for another key.
     let at = now + DAY * 31;
     let (a, b) = tokio::join!(one.state.tickets().refresh(at), other.state.tickets().refresh(at));
@@ -287,7 +287,7 @@ async fn keys_rotate_on_all_replicas(db: TestDatabase) {
     assert_eq!(stored().await, json!([1, 2]));
     one.state.tickets().refresh(at + DAY * 31).await.unwrap();
     assert_eq!(stored().await, json!([1, 2, 3]));
-    let third = one.state.tickets().issue(&suggested("gsu", None));
+    let third = one.state.tickets().issue(suggested("gsu", None));
     // A key that it has not heard of yet, and the old one.
     for (ticket, id) in [(&third, "e-3"), (&first, "e-1")] {
         report(&other, &event(ticket, id, "shown")).is(200).await;

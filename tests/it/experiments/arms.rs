@@ -198,7 +198,7 @@ async fn an_experiment_goes_from_draft_to_shipped_and_not_back(Demo(service): De
 
 /// A ticket of a suggestion of `a-7` and `a-3` in an arm.
 fn ticket(service: &Service, arm: &str) -> String {
-    service.state.tickets().issue(&suggested("gsu", Some(arm)))
+    service.state.tickets().issue(suggested("gsu", Some(arm)))
 }
 
 /// What happened to an article of the ticket.

@@ -101,7 +101,7 @@ async fn a_ticket_makes_an_event_feedback(service: Service) {
 
     // What the ticket does not say.
     let long_ago = (SystemTime::now() - Duration::from_hours(24 * 91)).into();
-    let old = service.state.tickets().issue(&Suggested { at: long_ago, ..suggested("gsu", None) });
+    let old = service.state.tickets().issue(Suggested { at: long_ago, ..suggested("gsu", None) });
     let answers = send(
         &service,
         vec![
@@ -128,7 +128,7 @@ async fn a_ticket_for_one_customer_does_not_count_for_another(service: Service) 
     with_customers(&service.store, &["c", "d"]).await;
     let issue = |customer: Option<&str>| {
         let customer = customer.map(|id| CustomerId::new(id).unwrap());
-        service.state.tickets().issue(&Suggested { customer, ..suggested("gsu", None) })
+        service.state.tickets().issue(Suggested { customer, ..suggested("gsu", None) })
     };
     let (of_c, of_all) = (issue(Some("c")), issue(None));
     let sale = |id: &str, customer: Value, ticket: &str| {
@@ -339,7 +339,7 @@ async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service:
 async fn events_of_files_count_for_the_articles_type(Demo(service): Demo) {
     let mut about = suggested("gsu", None);
     about.blanks[0].articles = vec![ArticleId::new("a-00134").unwrap()];
-    let ticket = service.state.tickets().issue(&about);
+    let ticket = service.state.tickets().issue(about);
     let row = event("1", "added", json!({"article": "a-00134", "customer": null, "ticket": ticket}));
     let (row, _) =
         EventRow::from_fields(row.as_object().unwrap().clone(), &Schema::default_schema()).unwrap();
@@ -359,7 +359,7 @@ async fn an_article_that_two_slots_suggest_counts_where_it_ranks_best(service: S
     let blank = |slot, articles| SuggestedFor { slot, articles, in_sets: Vec::new(), rules: Vec::new() };
     about.outfit = vec![None, None];
     about.blanks = vec![blank(0, vec![article("a-3"), article("a-7")]), blank(1, vec![article("a-7")])];
-    let ticket = service.state.tickets().issue(&about);
+    let ticket = service.state.tickets().issue(about);
     send(&service, event("1", "added", json!({"ticket": ticket}))).await;
     let export = service.json("/customers/c/export").await;
     let found = (each(&export["feedback"], "slot"), each(&export["feedback"], "rank"));
@@ -370,7 +370,7 @@ async fn an_article_that_two_slots_suggest_counts_where_it_ranks_best(service: S
 #[apply(contract)]
 async fn a_shared_look_is_shown_once_to_each_visitor(service: Service, db: TestDatabase) {
     with_customers(&service.store, &["erika-4711", "d"]).await;
-    let ticket = service.state.tickets().issue(&Suggested { is_shared: true, ..suggested("look", None) });
+    let ticket = service.state.tickets().issue(Suggested { is_shared: true, ..suggested("look", None) });
     let shown = |(id, customer, visitor): (u8, &Value, &Value)| {
         let who = json!({"customer": customer, "visitor": visitor, "completion_id": ticket, "slot": 1});
         event(&id.to_string(), "shown", who)

@@ -29,7 +29,7 @@ pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {
 
 /// The id of a completion with those suggestions by `gsu`.
 pub fn completion(service: &Service) -> String {
-    service.state.tickets().issue(&suggested("gsu", None))
+    service.state.tickets().issue(suggested("gsu", None))
 }
 
 pub fn event(completion: &str, id: &str, kind: &str) -> Value {
@@ -132,7 +132,7 @@ async fn counts_are_by_release_method_and_arm_and_have_intervals(service: Servic
     events.push(event(&last, "a-0", "accepted"));
     events.push(event(&last, "b-0", "bought"));
     for (id, method, arm) in [("r-0", "gsu", "autumn/gsu"), ("r-1", "none", "autumn/none")] {
-        let ticket = service.state.tickets().issue(&suggested(method, Some(arm)));
+        let ticket = service.state.tickets().issue(suggested(method, Some(arm)));
         events.push(event(&ticket, id, "rejected"));
     }
     service.ask_ok("/feedback", json!(events)).await;
@@ -172,7 +172,7 @@ async fn long_completion_ids_are_kept(service: Service) {
             blanks: (visible..8).map(blank).collect(),
             ..suggested("gsu", None)
         };
-        let id = service.state.tickets().issue(&suggested);
+        let id = service.state.tickets().issue(suggested);
         assert!(id.len() <= 2400, "{}", id.len());
         let body = json!({"id": format!("e-{number}"), "completion_id": id, "kind": "shown", "slot": 7,
                           "article": "a-019"});

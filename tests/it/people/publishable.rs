@@ -311,7 +311,7 @@ async fn pages_without_a_customer_decide_no_experiment(Demo(service): Demo) {
     let arms = json!({"arms": [{"name": "today", "method": "match", "share": 1}, {"name": "new", "method": "gsu", "share": 1}],
         "state": "running"});
     service.put("/experiments/autumn", arms).is(201).await;
-    let ticket = service.state.tickets().issue(&arm);
+    let ticket = service.state.tickets().issue(arm);
     let event = |id: &str, kind: &str, customer: Value| json!({"id": id, "completion_id": ticket, "kind": kind, "slot": 1, "article": "a-7", "customer": customer});
     service.ask_ok("/feedback", event("1", "shown", json!("c-000010"))).await;
     let report = async |event: Value| as_page(service.send("/feedback", event), &key).ok().await;
