@@ -156,7 +156,7 @@ impl LiveRelease {
         revisions == (tried.map_or(self.articles, |(revision, _)| revision), self.settings, self.looks)
     }
 
-    /// Whether the catalogue has all changes, or had too little memory for them.
+    /// False if there was too little memory for the latest changes of articles.
     pub fn has_all_articles(&self) -> bool {
         self.too_large.is_none()
     }

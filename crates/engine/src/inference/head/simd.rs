@@ -79,7 +79,7 @@ impl Pairs for Scalar {
     }
 }
 
-/// What is compiled once per instruction set. A panel is so many `VECTORS` of it.
+/// Work that is compiled once per instruction set. A panel takes `VECTORS` of its vectors.
 pub(super) trait WithPairs {
     type Output;
 
