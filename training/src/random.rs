@@ -147,20 +147,25 @@ impl Stream {
     }
 }
 
-/// Chooses `count` of these numbers and returns them in ascending order. Each number has its own stream, so
-/// the order of `from` does not matter.
-pub(crate) fn choose(seed: u64, table: Table, from: &[u32], count: usize) -> Vec<u32> {
+/// Draws all of these numbers. Each has its own stream, so the order of `from` does not matter.
+pub(crate) fn in_drawn_order(seed: u64, table: Table, from: &[u32]) -> Vec<u32> {
     let mut drawn = from.to_vec();
     drawn.sort_by_cached_key(|number| {
         (Stream::new(seed, table, *number as usize).uniform().to_bits(), *number)
     });
+    drawn
+}
+
+/// Chooses `count` of these numbers and returns them in ascending order.
+pub(crate) fn choose(seed: u64, table: Table, from: &[u32], count: usize) -> Vec<u32> {
+    let mut drawn = in_drawn_order(seed, table, from);
     drawn.truncate(count);
     drawn.sort_unstable();
     drawn
 }
 
 /// Vigna's `SplitMix64`: spreads neighbouring numbers over all 64 bits.
-fn splitmix(seed: u64) -> u64 {
+pub(crate) fn splitmix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

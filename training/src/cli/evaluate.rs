@@ -24,7 +24,7 @@ use super::{
     tables::print_lines,
 };
 use crate::{
-    baselines::beside_methods,
+    baselines::{Tallies, beside_methods},
     data::{Data, FOLDS},
     evaluate::{
         Answers, Cases, Evaluation, FEW, NewArticles, PairCases, Rival, Runs, Subject, compare,
@@ -34,6 +34,7 @@ use crate::{
     files,
     fit::{RunConfig, RunFolder, Watch},
     folds::Folds,
+    judge::Verdict,
     metrics::Summary,
     release::{assemble, export_run},
     synthesise::is_world,
@@ -147,12 +148,22 @@ impl Evaluate {
             }
             Rival::find(&cases, &runs, &beside)
         });
+        let rated: Vec<(String, &[Verdict])> = candidates
+            .iter()
+            .zip(&results)
+            .map(|(candidate, (_, answers))| (candidate.name.clone(), &answers.verdicts[..]))
+            .chain(beside.iter().map(|asked| (format!("*{}*", asked.baseline.name), &asked.verdicts[..])))
+            .collect();
+        let without_repeats = describe_without_repeats(&data, &cases, &rated);
         let evaluations: Vec<Evaluation> = results.into_iter().map(|(evaluation, _)| evaluation).collect();
         let pairs = pair_table(&evaluations);
         let table = Table::new(&evaluations, baselines, of_new, None)?;
         print!("{}", table.markdown());
         if let Some(pairs) = pairs {
             print!("\n{pairs}");
+        }
+        if let Some(text) = without_repeats {
+            print!("\n{text}");
         }
         if self.baselines.is_some() {
             print_lines(&table.losses());
@@ -172,6 +183,32 @@ impl Evaluate {
         print_rivals(&rivals);
         Ok(())
     }
+}
+
+/// The figures without the outfits that repeat one to learn from, if there are some.
+fn describe_without_repeats(data: &Data, cases: &Cases, rated: &[(String, &[Verdict])]) -> Option<String> {
+    let repeated = data.repeated();
+    let (rest, places) = cases.select(|case| !repeated.contains(&case.outfit));
+    let outfits = rest.by_outfit().count();
+    let summaries: Vec<(String, Summary)> = rated
+        .iter()
+        .map(|(name, verdicts)| {
+            let verdicts: Vec<Verdict> = places.iter().map(|&place| verdicts[place]).collect();
+            let by_outfit: Vec<Vec<Verdict>> =
+                rest.with(&verdicts).map(|(_, verdicts)| verdicts.to_vec()).collect();
+            (name.clone(), Tallies::of(&by_outfit).any.summary())
+        })
+        .collect();
+    let lines: Vec<(String, &Summary)> =
+        summaries.iter().map(|(name, summary)| (name.clone(), summary)).collect();
+    (!repeated.is_empty()).then(|| {
+        format!(
+            "{} of {} outfits repeat one to learn from (the same articles, or all but one of four or more). Without them:\n\n{}",
+            repeated.len(),
+            data.validation().len(),
+            interval_table(&lines, outfits)
+        )
+    })
 }
 
 /// Warns of a split with few slots, and shows the intervals of its figures.

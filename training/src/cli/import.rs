@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::HumanCount;
 
 use super::progress::bar;
-use crate::import::{Import as Plan, Imported, Received, Unknown, WINDOW};
+use crate::import::{Import as Plan, Imported, Received, Repeats, Unknown, WINDOW};
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
@@ -101,8 +101,17 @@ impl Import {
             validation: self.validation,
             history: !self.no_history,
         };
-        let Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken, .. } =
-            plan.write(&self.out, &mut show_progress)?;
+        let Imported {
+            report,
+            drawn,
+            repeats,
+            shortened,
+            too_short,
+            sampled,
+            outfits_per_customer,
+            taken,
+            ..
+        } = plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
         for line in report.findings() {
             eprintln!("{line}");
@@ -137,6 +146,9 @@ impl Import {
             let drawn = HumanCount(drawn as u64);
             eprintln!("no row names a split, so {drawn} outfits were drawn for validation");
         }
+        if let Some(line) = describe(&repeats, drawn > 0) {
+            eprintln!("{line}");
+        }
         if let Some(average) = outfits_per_customer {
             eprintln!(
                 "the customers of validation outfits have {average:.0} training outfits on average, so the articles of these \
@@ -148,6 +160,26 @@ impl Import {
         let (good, bad) = (HumanCount(report.good - too_short), HumanCount(report.bad));
         println!("{}: {good} rows, {bad} bad rows skipped", self.out.display());
         Ok(())
+    }
+}
+
+/// Says which outfits repeat others, and what it means for figures.
+fn describe(repeats: &Repeats, is_drawn: bool) -> Option<String> {
+    let count = |count: usize| HumanCount(count as u64);
+    let Repeats { all, crossing, asked } = repeats;
+    let kind = "the same articles, or all but one of four or more";
+    match (is_drawn, all.outfits, crossing) {
+        (true, 1.., _) => Some(format!(
+            "{} outfits repeat another one ({kind}); each was drawn together with those that it repeats, at most {} in a group",
+            count(all.outfits),
+            count(all.largest)
+        )),
+        (false, _, 1..) => Some(format!(
+            "{} of {} validation outfits repeat one to learn from ({kind}), so figures are too good: `evaluate` also gives those without them",
+            count(*crossing),
+            count(*asked)
+        )),
+        _ => None,
     }
 }
 

@@ -9,11 +9,16 @@ mod embeddings;
 mod fingerprint;
 mod folder;
 mod outfits;
+pub(crate) mod repeats;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unseen;
 
-use std::{collections::HashMap, mem, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    path::Path,
+};
 
 use anyhow::{Context, Result};
 use atelier_core::domain::{
@@ -21,10 +26,11 @@ use atelier_core::domain::{
 };
 use atelier_engine::outfit_memory::OutfitMemory;
 
-use crate::random::{Stream, Table, choose};
+use crate::random::{Stream, Table};
 
 use fingerprint::Fingerprint;
 use outfits::{FeatureTable, to_index};
+use repeats::{Groups, find_repeated};
 
 pub use attributes::Attributes;
 pub use folder::Folder;
@@ -53,7 +59,7 @@ pub struct Data {
 impl Data {
     /// Reads the folder's three tables and its schema. Fails if a table is missing or a row is bad.
     pub fn load(path: &Path) -> Result<Self> {
-        Self::load_with(Folder::open(path)?, path, false, |_, split| split.unwrap_or(Split::Train))
+        Self::load_with(Folder::open(path)?, path, false, None)
     }
 
     /// Reads a folder whose outfits are in the order of time: the latest training outfits are the development split, which a
@@ -66,7 +72,7 @@ impl Data {
             Some(schema) => Folder::open_as(path, schema.clone())?,
             None => Folder::open(path)?,
         };
-        Self::load_with(folder, path, true, |_, split| split.unwrap_or(Split::Train))
+        Self::load_with(folder, path, true, None)
     }
 
     /// Reads the folder with one of [`FOLDS`] parts of all its outfits, whatever their split, for validation.
@@ -74,25 +80,26 @@ impl Data {
     /// # Errors
     /// As [`Data::load`].
     pub fn load_fold(path: &Path, fold: usize) -> Result<Self> {
-        Self::load_with(Folder::open(path)?, path, false, |outfit, _| {
-            if fold_of(outfit) == fold { Split::Validation } else { Split::Train }
-        })
+        Self::load_with(Folder::open(path)?, path, false, Some(fold))
     }
 
-    fn load_with(
-        mut folder: Folder,
-        path: &Path,
-        by_time: bool,
-        split: impl Fn(usize, Option<Split>) -> Split,
-    ) -> Result<Self> {
+    fn load_with(mut folder: Folder, path: &Path, by_time: bool, fold: Option<usize>) -> Result<Self> {
         let mut fingerprint = Fingerprint::new();
         fingerprint.text(folder.schema().learned_source());
         let mut articles = read_articles(&mut folder, &mut fingerprint)?;
         let read = vocabulary(&articles).with_context(|| path.display().to_string())?;
         let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
         let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
-        let (mut outfits, split_of) = read_outfits(&mut folder, &read, &index, split, &mut fingerprint)?;
-        let splits = Splits::new(&outfits, &split_of, customers.len(), by_time);
+        let (mut outfits, mut split_of) = read_outfits(&mut folder, &read, &index, &mut fingerprint)?;
+        let groups = Groups::new((0..).take(outfits.len()).map(|outfit| outfits.articles(outfit)));
+        if let Some(fold) = fold {
+            fingerprint.number(fold as u64);
+            for (outfit, split) in (0..).zip(&mut split_of) {
+                let is_asked = fold_of(groups.first(outfit) as usize) == fold;
+                *split = if is_asked { Split::Validation } else { Split::Train };
+            }
+        }
+        let splits = Splits::new(&outfits, &split_of, groups, customers.len(), by_time);
         let is_known = find_known_articles(&outfits, &splits.training, read.len());
         let known = is_known.iter().filter(|known| **known).count();
         let vocabulary = if known == 0 || known == read.len() {
@@ -248,6 +255,20 @@ impl Data {
         &self.splits.validation
     }
 
+    /// Draws up to `count` training outfits, with all that repeat them.
+    pub(crate) fn choose_training(&self, table: Table, count: usize) -> Vec<u32> {
+        self.splits.groups.choose(SEED, table, self.training(), count)
+    }
+
+    /// The outfits for evaluation that repeat one of the others: what a model says of them, it may have read.
+    pub fn repeated(&self) -> HashSet<u32> {
+        let articles = |outfit: &u32| self.outfits.articles(*outfit);
+        find_repeated(
+            self.validation().iter().map(|outfit| (*outfit, articles(outfit))),
+            self.training().iter().chain(self.development()).map(articles),
+        )
+    }
+
     /// Whether this customer has an outfit outside validation.
     pub fn is_seen(&self, customer: u32) -> bool {
         self.splits.seen[customer as usize]
@@ -347,7 +368,6 @@ fn read_outfits(
     folder: &mut Folder,
     vocabulary: &Vocabulary,
     customers: &HashMap<&CustomerId, u32>,
-    split: impl Fn(usize, Option<Split>) -> Split,
     fingerprint: &mut Fingerprint,
 ) -> Result<(Outfits, Vec<Split>)> {
     let schema = folder.schema().clone();
@@ -366,7 +386,7 @@ fn read_outfits(
             .enumerate()
             .filter_map(|(feature, (is_set, values))| is_set.then_some((feature, values)))
             .collect();
-        let split = split(split_of.len(), outfit.split);
+        let split = outfit.split.unwrap_or(Split::Train);
         fingerprint.number(customer.into());
         fingerprint.values(&articles);
         fingerprint.text(split.as_str());
@@ -391,7 +411,7 @@ fn folder_name(folder: &Path) -> Result<String> {
 /// The parts of a cross-validation.
 pub const FOLDS: usize = 5;
 
-/// The part of an outfit: of five in a row, each is in another one.
+/// The part of a group of repeats by its first outfit: of five in a row, each is in another one.
 fn fold_of(outfit: usize) -> usize {
     let mut stream = Stream::new(SEED, Table::Folds, outfit / FOLDS);
     let keys = [(); FOLDS].map(|()| stream.uniform());
@@ -404,6 +424,7 @@ struct Splits {
     training: Vec<u32>,
     development: Vec<u32>,
     validation: Vec<u32>,
+    groups: Groups,
     /// By customer: whether they have an outfit outside validation.
     seen: Vec<bool>,
 }
@@ -417,8 +438,8 @@ const SLOTS: usize = 500;
 const SEED: u64 = 1;
 
 impl Splits {
-    fn new(outfits: &Outfits, split_of: &[Split], customers: usize, by_time: bool) -> Self {
-        let mut splits = Self { seen: vec![false; customers], ..Self::default() };
+    fn new(outfits: &Outfits, split_of: &[Split], groups: Groups, customers: usize, by_time: bool) -> Self {
+        let mut splits = Self { groups, seen: vec![false; customers], ..Self::default() };
         let mut learnable = Vec::new();
         for (outfit, split) in (0..).zip(split_of) {
             match split {
@@ -438,7 +459,7 @@ impl Splits {
             splits.development = if by_time {
                 learnable[learnable.len() - kept..].to_vec()
             } else {
-                choose(SEED, Table::Development, &learnable, kept)
+                splits.groups.choose(SEED, Table::Development, &learnable, kept)
             };
             splits.training.clone_from(&learnable);
             splits.training.retain(|outfit| splits.development.binary_search(outfit).is_err());

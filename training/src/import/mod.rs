@@ -26,6 +26,7 @@ use atelier_files::{
 pub use self::orders::{Received, Unknown, WINDOW};
 
 use crate::{
+    data::repeats::{Groups, Repeated, find_repeated},
     files::NewFolder,
     random::{Table as Randomness, choose},
 };
@@ -77,6 +78,7 @@ pub struct Imported {
     pub report: Report,
     /// The number of outfits drawn for validation.
     pub drawn: usize,
+    pub repeats: Repeats,
     /// How many outfits lost articles that had left the catalogue, and how many of them were left out because too few
     /// remained.
     pub shortened: u64,
@@ -89,6 +91,15 @@ pub struct Imported {
     pub taken: Option<Received>,
     /// If outfits were split by time, and any has one.
     pub period: Option<Period>,
+}
+
+/// What was found of outfits that repeat one another.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Repeats {
+    pub all: Repeated,
+    /// How many outfits of a split that the shop gave repeat one to learn from, and how many they are.
+    pub crossing: usize,
+    pub asked: usize,
 }
 
 /// An outfit, and when it was made if that is known.
@@ -138,7 +149,7 @@ impl Import<'_> {
             Ok(Some(customer))
         };
         self.write_table(customers, target, &mut checker, tell, keep)?;
-        let (mut count, mut names_split) = (0, false);
+        let mut names_split = false;
         let (mut shortened, mut too_short, mut sampled) = (0, 0, 0);
         let mut numbers = 0..;
         let size = self.schema.outfit_size();
@@ -159,10 +170,7 @@ impl Import<'_> {
                 .transpose()
                 .map_err(|error| error.to_string())?;
             match &rest {
-                Some(rest) => {
-                    count += 1;
-                    names_split |= rest.split.is_some();
-                }
+                Some(rest) => names_split |= rest.split.is_some(),
                 None => too_short += 1,
             }
             Ok(rest)
@@ -191,16 +199,24 @@ impl Import<'_> {
             }
         };
         let report = checker.report().clone();
-        let (mut drawn, mut outfits_per_customer) = (0, None);
+        let (mut drawn, mut repeats, mut outfits_per_customer) = (0, Repeats::default(), None);
         let has_outfits = self.by_time.is_some() || taken.as_ref().is_none_or(|taken| taken.outfits > 0);
         if has_outfits && (report.bad == 0 || self.skip_bad) {
-            if !names_split {
-                drawn = self.draw_validation(target, count)?;
-            }
+            (drawn, repeats) = self.split(target, !names_split)?;
             outfits_per_customer = self.add_history(target, taken.is_some() || self.by_time.is_some())?;
             folder.finish()?;
         }
-        Ok(Imported { report, drawn, shortened, too_short, sampled, outfits_per_customer, taken, period })
+        Ok(Imported {
+            report,
+            drawn,
+            repeats,
+            shortened,
+            too_short,
+            sampled,
+            outfits_per_customer,
+            taken,
+            period,
+        })
     }
 
     /// Reads outfits in the order of time, with those of orders, and accepted ones from before the validation split.
@@ -276,23 +292,43 @@ impl Import<'_> {
         Ok(writer.finish()?)
     }
 
-    /// Draws outfits of the written table for validation, and returns their number.
-    fn draw_validation(&self, folder: &Path, count: u32) -> Result<usize> {
-        let numbers: Vec<u32> = (0..count).collect();
+    /// Looks for repeats among the written outfits, and draws whole groups of them for validation if the shop gave no split.
+    fn split(&self, folder: &Path, draws: bool) -> Result<(usize, Repeats)> {
+        let (mut numbers, mut outfits, mut splits) = (HashMap::new(), Vec::new(), Vec::new());
+        for outfit in rows::<Outfit>(folder, self.schema)? {
+            let outfit = outfit?;
+            let mut number = |id: &ArticleId| {
+                let next = u32::try_from(numbers.len()).expect("articles fit 32 bits; this is a bug");
+                *numbers.entry(id.clone()).or_insert(next)
+            };
+            outfits.push(outfit.articles().iter().map(&mut number).collect::<Vec<u32>>());
+            splits.push(outfit.split.unwrap_or(Split::Train));
+        }
+        let articles = || outfits.iter().map(Vec::as_slice);
+        let groups = Groups::new(articles());
+        let all = groups.count();
+        if !draws {
+            let of = |split| (0..).zip(articles()).zip(&splits).filter(move |(_, of)| **of == split);
+            let asked = of(Split::Validation).map(|(outfit, _)| outfit);
+            let crossing = find_repeated(asked, of(Split::Train).map(|((_, articles), _)| articles)).len();
+            return Ok((0, Repeats { all, crossing, asked: of(Split::Validation).count() }));
+        }
+        let all_numbers: Vec<u32> = (0..).take(outfits.len()).collect();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
             reason = "a share of a count is a count"
         )]
-        let wanted = (self.validation * f64::from(count)).ceil() as usize;
-        let drawn = choose(SEED, Randomness::Split, &numbers, wanted);
+        let wanted = (self.validation * outfits.len() as f64).ceil() as usize;
+        let drawn = groups.choose(SEED, Randomness::Split, &all_numbers, wanted);
         let mut number = 0;
         rewrite::<Outfit>(folder, self.schema, self.schema, |outfit| {
             let is_drawn = drawn.binary_search(&number).is_ok();
             outfit.split = Some(if is_drawn { Split::Validation } else { Split::Train });
             number += 1;
         })?;
-        Ok(drawn.len())
+        Ok((drawn.len(), Repeats { all, ..Repeats::default() }))
     }
 
     fn open<T: Table>(&self, path: Option<&PathBuf>) -> Result<Result<Rows<T>, FileError>> {

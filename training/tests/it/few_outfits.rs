@@ -1,6 +1,9 @@
 //! A shop with few articles and outfits: what `fit` makes by default has to be better than counting.
 
-use std::fs;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use serde_json::Value;
 
@@ -135,4 +138,75 @@ fn a_baseline_that_is_better_is_named() {
 
     home.output_of("release --name c --data shop --baseline popularity");
     assert_eq!(home.json("models/c/release.json")["methods"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn looks_of_several_customers_never_cross_a_split_unseen() {
+    let home = Home::new();
+    home.write("settings.toml", SETTINGS);
+    home.output_of("synthesise --out shop --articles 80 --customers 100 --outfits 300 --validation 1");
+    let outfits = home.rows("shop/outfits.jsonl");
+    let copy = |outfit: &Value, shift: usize| {
+        let mut copy = outfit.clone();
+        copy.as_object_mut().unwrap().remove("split");
+        copy["customer"] = outfits[shift % outfits.len()]["customer"].clone();
+        copy
+    };
+    for table in ["articles", "customers"] {
+        fs::create_dir_all(home.at("theirs")).unwrap();
+        fs::copy(home.at(&format!("shop/{table}.jsonl")), home.at(&format!("theirs/{table}.jsonl"))).unwrap();
+    }
+    let numbered = || outfits.iter().enumerate();
+    home.write_rows(
+        "theirs/outfits.jsonl",
+        numbered().flat_map(|(at, outfit)| [copy(outfit, at), copy(outfit, at + 7)]),
+    );
+    let (_, said) = home.outputs_of("import theirs --out twice --no-history");
+    assert_has(
+        &said,
+        &[" outfits repeat another one (the same articles, or all but one of four or more); each was"],
+    );
+    // The rows of a look have one split.
+    let looks = |folder: &str| {
+        let mut splits = BTreeMap::<String, BTreeSet<String>>::new();
+        for row in home.rows(&format!("{folder}/outfits.jsonl")) {
+            let split = row["split"].as_str().unwrap().to_owned();
+            splits.entry(row["articles"].to_string()).or_default().insert(split);
+        }
+        splits
+    };
+    let drawn = looks("twice");
+    assert!(drawn.values().all(|splits| splits.len() == 1), "{drawn:?}");
+    assert!(drawn.values().filter(|splits| splits.contains("validation")).count() >= 15, "{drawn:?}");
+
+    // A split that the shop gave stays, and figures say what it is worth.
+    let half = |outfit: &Value, at: usize, split: &str| {
+        let mut row = copy(outfit, at);
+        row["split"] = split.into();
+        row
+    };
+    home.write_rows(
+        "theirs/outfits.jsonl",
+        numbered()
+            .flat_map(|(at, outfit)| {
+                let asked = half(outfit, at + 7, if at < 60 { "validation" } else { "train" });
+                [half(outfit, at, if at < 30 { "validation" } else { "train" }), asked]
+            })
+            .collect::<Vec<_>>(),
+    );
+    let (_, said) = home.outputs_of("import theirs --out given --no-history");
+    assert_has(
+        &said,
+        &[" of 90 validation outfits repeat one to learn from", "`evaluate` also gives those without them"],
+    );
+    assert!(looks("given").values().any(|splits| splits.len() == 2));
+    home.output_of("fit --data given --config settings.toml --method c --epochs 1");
+    let figures = home.output_of("evaluate --data given --runs runs/given/c-1");
+    let (with, without) = figures.split_once(" of 90 outfits repeat one to learn from").expect(&figures);
+    let logit = |text: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with("| *logit* |")).expect(text);
+        let mut words = line.split(['|', ' ']).filter_map(|word| word.parse().ok());
+        words.next().expect(line)
+    };
+    assert!(logit(with) + 0.3 < logit(without), "what was read is known: {figures}");
 }
