@@ -180,7 +180,7 @@ impl Tool {
                 shorten(&similar::find_fresh(state, &id, read(arguments)?).await?)
             }
             Does::Score => shorten(&score::answer(state, read(arguments)?).await?),
-            Does::Compare => shorten(&compare::answer(state, scopes, read(arguments)?).await?),
+            Does::Compare => shorten(&compare::answer(state, read(arguments)?).await?),
         }
     }
 

@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use super::complete::{
-    DEFAULT_K, FiltersBody, LiveBody, Offer, Shown, SuggestionBody, applies, read_features, read_live,
-    read_outfit, suggestion_bodies,
+    DEFAULT_K, FiltersBody, LiveBody, Offer, Shown, SuggestionBody, read_features, read_live, read_outfit,
+    suggestion_bodies,
 };
 use crate::{
     completion::{
@@ -22,7 +22,7 @@ use crate::{
         api::timing::TimingBody,
         comparison::{self, Column, Comparison, Pair, Subjects},
     },
-    people::{Scope, gate::Scopes},
+    people::Scope,
     platform::{
         fault::ServiceError,
         http::{
@@ -92,8 +92,8 @@ pub(crate) struct CompareBody {
     #[serde(default, deserialize_with = "read_object")]
     #[schema(value_type = BTreeMap<String, Offer>)]
     live: LiveBody,
-    /// As in `/complete`.
-    #[serde(default = "applies")]
+    /// Whether the shop's rules apply. Unlike in `/complete` they do not by default: they would move the methods that are compared.
+    #[serde(default)]
     rules: bool,
     #[serde(default, deserialize_with = "read_present")]
     #[schema(schema_with = field_names)]
@@ -152,21 +152,13 @@ struct ColumnBody {
 ))]
 async fn compare(
     State(state): State<AppState>,
-    scopes: Scopes,
     Json(body): Json<CompareBody>,
 ) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
-    let comparison = answer(&state, &scopes, body).await?;
+    let comparison = answer(&state, body).await?;
     Ok((comparison.timing, Json(comparison)))
 }
 
-pub(crate) async fn answer(
-    state: &AppState,
-    scopes: &Scopes,
-    mut body: CompareBody,
-) -> Result<ComparisonBody, Problem> {
-    if !body.rules {
-        scopes.require(Scope::Rules, "`rules: false`")?;
-    }
+pub(crate) async fn answer(state: &AppState, mut body: CompareBody) -> Result<ComparisonBody, Problem> {
     let times = state.times();
     let rules = body.rules.then_some(times.now);
     let (live, said) = read_live(take(&mut body.live), state.live_release()?)?;

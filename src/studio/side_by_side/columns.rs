@@ -30,7 +30,7 @@ pub(super) async fn compare_columns(
     let methods = view.methods(has, live.default_method());
     let subjects = Subjects { methods, customers: view.customers.clone() };
     let times = state.times();
-    let request = Request { rules: Some(times.now), ..request(live, view, given) };
+    let request = Request { rules: view.rules.then_some(times.now), ..request(live, view, given) };
     compare(live, state.profiles(), &subjects, &request, times).await.map_err(fault::problem)
 }
 
@@ -81,6 +81,8 @@ pub(super) struct CellView {
     pub(super) share: String,
     /// The change of rank against the first column.
     pub(super) moved: String,
+    /// The rules that moved it.
+    pub(super) rules: String,
     pub(super) is_true: bool,
     pub(super) is_marked: bool,
     pub(super) follow: String,
@@ -172,12 +174,19 @@ fn cells(view: &View, column: &Column, first: Option<&Column>, notation: &Notati
                 Some(Some(before)) if before < rank => format!("▼{}", rank - before),
                 Some(Some(_)) => "=".into(),
             },
+            rules: rules(suggestion),
             is_true: view.truth.as_ref() == Some(id),
             is_marked: view.mark.as_ref() == Some(id),
             follow: view.marking(id).href(),
         }
     };
     column.blank().suggestions.iter().zip(1..).map(cell).collect()
+}
+
+/// The names of the rules that moved a suggestion.
+fn rules(suggestion: &Suggestion) -> String {
+    let names = suggestion.rules.iter().map(|rule| rule.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 fn rank(followed: Option<&Followed>) -> Option<usize> {
@@ -228,7 +237,8 @@ pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Co
 
 /// One line per suggestion, and one for the true article if it is not among them.
 pub(super) fn csv(view: &View, columns: &[Column]) -> String {
-    let mut lines = Lines::new(&["method", "customer", "rank", "article", "name", "type", "share", "true"]);
+    let mut lines =
+        Lines::new(&["method", "customer", "rank", "article", "name", "type", "share", "true", "rules"]);
     for column in columns {
         let customer = column.customer.as_ref().map(ToString::to_string).unwrap_or_default();
         let [truth, _] = followed(view, column);
@@ -245,6 +255,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
                 article.kind(),
                 &number(suggestion.share),
                 if is_true { "true" } else { "" },
+                &rules(suggestion),
             ]);
         }
         let is_suggested =
@@ -253,7 +264,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
             // An article that the filters excluded has no rank.
             let rank = if placement.admissible { placement.rank.to_string() } else { String::new() };
             let share = placement.share.map(number).unwrap_or_default();
-            lines.push(&[column.method.as_str(), &customer, &rank, id.as_str(), "", "", &share, "true"]);
+            lines.push(&[column.method.as_str(), &customer, &rank, id.as_str(), "", "", &share, "true", ""]);
         }
     }
     lines.into_text()

@@ -28,6 +28,8 @@ pub(crate) struct View {
     /// The only type that may fill the blank.
     pub(crate) kind: Option<String>,
     pub(crate) filter: Filters,
+    /// Whether the shop's rules apply. They hide what the methods differ in.
+    pub(crate) rules: bool,
     /// The outfit's own features, and changed ones of the customer, as in Studio.
     pub(crate) own: FeatureWords,
     pub(crate) changed: FeatureWords,
@@ -51,6 +53,7 @@ parameters!(View, "/side-by-side":
     "total" => filter.most_total,
     "store" => filter.store,
     "exclude" => filter.exclude,
+    "rules" => rules,
     "k" => k,
     "mark" => mark,
     "own." => own,
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     fn an_address_holds_the_comparison() {
         let query = "customer=c-1&slot=a-1&slot=&truth=a-2&method=none&method=gsu&type=coat&unfit=on&sold_out=on\
-             &any=on&price_max=80&store=Graz&exclude=a-9&k=20&mark=a-3&own.occasion=date&if.age=34";
+             &any=on&price_max=80&store=Graz&exclude=a-9&rules=on&k=20&mark=a-3&own.occasion=date&if.age=34";
         let view = View::read(query);
         assert_eq!(view.query(), query);
         assert_eq!(view.methods(|_| true, Method::Gsu), [Method::None, Method::Gsu]);

@@ -478,10 +478,11 @@ async fn comparisons_and_the_picker_follow_the_rules(Demo(service): Demo) {
     compare.as_object_mut().unwrap().remove("method");
     let compared =
         async |body: &Value| ids(&service.ask_ok("/compare", body).await["columns"][0]["suggestions"]);
-    let found = compared(&compare).await;
+    // Methods are compared, and not the shop's hand, unless it is asked for.
+    assert_eq!(compared(&compare).await, plain);
+    let found = compared(&with(compare, json!({"rules": true}))).await;
     assert_eq!(found, service.best(3).await);
     assert!(!found.contains(&plain[0]));
-    assert_eq!(compared(&with(compare, json!({"rules": false}))).await, plain);
     let board = format!("/studio?slot=a-00134&slot=&slot=a-00568&slot=a-00259&pick=1&search={}", plain[0]);
     let stylist = service.signed_in(Role::Stylist).await;
     let hidden = "Articles match the words, but are hidden: 1 by the shop’s rules.";
@@ -495,16 +496,11 @@ async fn only_a_key_for_rules_asks_without_them(Guarded(service): Guarded) {
     service.bring_in_demo().await;
     service.serve_demo().await;
     let without = with(request(1), json!({"rules": false}));
-    let mut compare = without.clone();
-    for field in ["method", "k"] {
-        compare.as_object_mut().unwrap().remove(field);
-    }
     for (scopes, status) in [(vec![Scope::Complete], 403), (vec![Scope::Complete, Scope::Rules], 200)] {
         let key = service.issue(&scopes).await;
         let ask = |path: &str, body: &Value| service.send(path, body).key(&key);
         ask("/complete", &request(1)).is(200).await;
         ask("/complete", &without).is(status).await;
-        ask("/compare", &compare).is(status).await;
         let batch = ask("/complete/batch", &json!({"items": [without, request(1)]})).await.json();
         assert_eq!(batch["items"][0]["status"].as_u64().unwrap_or(200), u64::from(status));
         assert!(batch["items"][1]["blanks"].is_array());

@@ -51,6 +51,32 @@ async fn shows_what_compare_answers(Analyst(service, browser): Analyst) {
 }
 
 #[apply(on_sqlite)]
+async fn methods_are_compared_without_the_shops_rules_unless_asked(Analyst(service, browser): Analyst) {
+    let address = format!("/side-by-side?customer=c-014871&{OUTFIT}");
+    let plain = compared(&service, json!({})).await;
+    let last = &ids(&plain["columns"][0]["suggestions"])[9];
+    service.rule("new-season", json!({"effect": "boost", "factor": 50, "articles": {"ids": [last]}})).await;
+    assert_eq!(compared(&service, json!({})).await["columns"], plain["columns"]);
+    browser.page(&address).await.has(["from ", "without the shop’s rules;"]).lacks(["new-season"]);
+    browser
+        .page(address.replace("/side-by-side?", "/side-by-side.csv?"))
+        .await
+        .has([",true,rules\r\n"])
+        .lacks(["new-season"]);
+
+    let ruled = compared(&service, json!({"rules": true})).await;
+    assert_ne!(ids(&ruled["columns"][0]["suggestions"]), ids(&plain["columns"][0]["suggestions"]));
+    let marked = "<span class=\"moved-by\">by new-season</span>";
+    browser
+        .page(format!("{address}&rules=on"))
+        .await
+        .has(["moved by the shop’s rules where a rule is named;", marked]);
+    let csv = browser.page(address.replace("/side-by-side?", "/side-by-side.csv?") + "&rules=on").await;
+    csv.has([format!(",{last},")]);
+    assert!(csv.lines().any(|line| line.contains(&**last) && line.ends_with(",new-season")), "{csv}");
+}
+
+#[apply(on_sqlite)]
 async fn marks_the_same_article_across_columns(Analyst(service, browser): Analyst) {
     let answer = compared(&service, json!({"methods": ["none", "gsu"]})).await;
     let [left, right] = [0_usize, 1].map(|column| ids(&answer["columns"][column]["suggestions"]));

@@ -64,7 +64,9 @@ impl Groups {
     /// Draws up to `count` of these outfits, in whole groups as long as they fit, and returns them in ascending order.
     pub(crate) fn choose(&self, seed: u64, table: Table, from: &[u32], count: usize) -> Vec<u32> {
         let mut members = HashMap::<u32, Vec<u32>>::new();
-        from.iter().for_each(|&outfit| members.entry(self.first(outfit)).or_default().push(outfit));
+        for &outfit in from {
+            members.entry(self.first(outfit)).or_default().push(outfit);
+        }
         let leaders: Vec<u32> = members.keys().copied().collect();
         let mut chosen = Vec::with_capacity(count);
         for leader in in_drawn_order(seed, table, &leaders) {

@@ -202,7 +202,7 @@ impl Import<'_> {
         let (mut drawn, mut repeats, mut outfits_per_customer) = (0, Repeats::default(), None);
         let has_outfits = self.by_time.is_some() || taken.as_ref().is_none_or(|taken| taken.outfits > 0);
         if has_outfits && (report.bad == 0 || self.skip_bad) {
-            (drawn, repeats) = self.split(target, !names_split)?;
+            (drawn, repeats) = self.split(target, names_split)?;
             outfits_per_customer = self.add_history(target, taken.is_some() || self.by_time.is_some())?;
             folder.finish()?;
         }
@@ -293,7 +293,7 @@ impl Import<'_> {
     }
 
     /// Looks for repeats among the written outfits, and draws whole groups of them for validation if the shop gave no split.
-    fn split(&self, folder: &Path, draws: bool) -> Result<(usize, Repeats)> {
+    fn split(&self, folder: &Path, is_given: bool) -> Result<(usize, Repeats)> {
         let (mut numbers, mut outfits, mut splits) = (HashMap::new(), Vec::new(), Vec::new());
         for outfit in rows::<Outfit>(folder, self.schema)? {
             let outfit = outfit?;
@@ -307,7 +307,7 @@ impl Import<'_> {
         let articles = || outfits.iter().map(Vec::as_slice);
         let groups = Groups::new(articles());
         let all = groups.count();
-        if !draws {
+        if is_given {
             let of = |split| (0..).zip(articles()).zip(&splits).filter(move |(_, of)| **of == split);
             let asked = of(Split::Validation).map(|(outfit, _)| outfit);
             let crossing = find_repeated(asked, of(Split::Train).map(|((_, articles), _)| articles)).len();

@@ -22,9 +22,7 @@ use utoipa_axum::routes;
 use self::{answer::CompletionBody, body::Routed};
 pub(crate) use self::{
     answer::{ReasonBody, Shown, SuggestionBody, VariantBody, suggestion_bodies},
-    body::{
-        CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, applies, read_features, read_live, read_outfit,
-    },
+    body::{CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, read_features, read_live, read_outfit},
 };
 use crate::{
     completion::{api::timing::TimingBody, asking::suggest},
