@@ -85,9 +85,6 @@ pub struct Request {
     /// From 0 (the most likely first) to 1 (as different from each other as possible).
     pub diversity: f64,
     pub lift: bool,
-    /// The features of the outfit, such as the occasion: `lift` compares with a customer without features, for the same
-    /// outfit.
-    pub of_outfit: Vec<String>,
     pub explain: bool,
     pub sets: Sets,
     /// Articles whose placement the answer has, suggested or not.
@@ -126,7 +123,6 @@ impl Request {
             filters: Filters::default(),
             diversity: 0.0,
             lift: false,
-            of_outfit: Vec::new(),
             explain: false,
             sets: Sets::default(),
             placements_of: Vec::new(),
@@ -319,7 +315,7 @@ pub async fn complete(
     let mut completion = read_answers(served, request, &mut prepared, &mut answers.into_iter());
     let blanks = &mut completion.blanks;
     if request.lift {
-        add_lift(&mut conversation, served, request, &prepared, blanks).await?;
+        add_lift(&mut conversation, served, &prepared, blanks).await?;
     }
     if let Some(alternatives) = alternatives {
         let schema = served.serving.release().schema();
@@ -454,18 +450,17 @@ fn choose_variants<'b>(
     articles.filter_map(choose).collect()
 }
 
-/// Compares with what the same method answers without the customer's features.
+/// Compares with what the same method answers for an unknown customer: features of the outfit, such as the occasion, stay.
 async fn add_lift(
     conversation: &mut Conversation<'_>,
     served: Served<'_>,
-    request: &Request,
     prepared: &Prepared,
     blanks: &mut [Blank],
 ) -> Result<(), AskError> {
     let features = served.serving.release().schema().features().iter();
-    let own = features.zip(prepared.reading.context.iter()).map(|(feature, indices)| {
-        if request.of_outfit.contains(&feature.name) { indices.clone() } else { Vec::new() }
-    });
+    let own = features
+        .zip(prepared.reading.context.iter())
+        .map(|(feature, indices)| if feature.of_outfit { indices.clone() } else { Vec::new() });
     let context: Context = own.collect::<Vec<_>>().into();
     let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
         context: context.clone(),

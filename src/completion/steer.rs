@@ -38,7 +38,7 @@ pub struct MovedBy {
     #[schema(value_type = String, examples("new-season"))]
     pub name: RuleName,
     pub effect: Effect,
-    /// Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain`.
+    /// Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain` and it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank_before: Option<usize>,
 }
@@ -197,11 +197,9 @@ impl Steer {
             let boosts = plan.all().filter(|rule| rule.offset().is_some() && rule.articles.contains(article));
             let is_offset = plan.offsets.of(article).abs() > 0.0;
             let cause = cause.map(|cause| plan.rules.get(plan.number(cause)));
-            let moved = |rule: &Compiled| MovedBy {
-                name: rule.name.clone(),
-                effect: rule.rule.effect,
-                rank_before: own_rank,
-            };
+            let rank_before = own_rank.filter(|rank| *rank != places.len() + 1);
+            let moved =
+                |rule: &Compiled| MovedBy { name: rule.name.clone(), effect: rule.rule.effect, rank_before };
             suggestion.rules = cause.into_iter().chain(boosts.filter(|_| is_offset)).map(moved).collect();
             places.push(suggestion);
         }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     outcomes::{
         ArmCounts,
-        acceptance::{Share, money},
+        acceptance::{Share, revenue_in_words},
     },
     people::page::visitor::{Admin, Analyst, Visitor},
     platform::{
@@ -27,7 +27,7 @@ use crate::{
         page::{
             fault::words,
             figures,
-            form::{Form, expected},
+            form::{Form, PageQuery, expected},
             operations::Tab,
             shell::{Page, Shell},
         },
@@ -63,6 +63,8 @@ struct OnePage {
     tab: Tab,
     name: String,
     version: String,
+    /// An arm that is about to be shipped.
+    shipping: Option<Shipping>,
     experiment: Experiment,
     days: String,
     /// Empty for none.
@@ -73,6 +75,42 @@ struct OnePage {
     arms: Vec<ArmRow>,
     differences: Vec<DifferenceRow>,
     wrong: Option<String>,
+}
+
+/// What shipping an arm means, before it is done.
+struct Shipping {
+    arm: String,
+    /// For all customers.
+    changes: Vec<String>,
+    /// Why it may be a mistake.
+    against: Option<String>,
+    figures: Vec<String>,
+}
+
+impl Shipping {
+    fn new(arm: &Arm, found: &Figures, experiment: &Experiment, differences: &[DifferenceRow]) -> Self {
+        let mut changes: Vec<String> = Vec::new();
+        changes.extend(arm.release.as_ref().map(|release| format!("The release {release} becomes live.")));
+        changes.extend(arm.method.map(|method| format!("{method} becomes the default method.")));
+        if !arm.without_rules.is_empty() {
+            changes.push(format!("These rules are turned off: {}.", arm.without_rules.join(", ")));
+        }
+        if changes.is_empty() {
+            changes.push("Nothing changes for customers: the arm is what others get.".to_owned());
+        }
+        let is_winner = found.decision.winner.as_ref() == Some(&arm.name);
+        let of_arm = differences.iter().filter(|one| one.arm == arm.name);
+        Self {
+            arm: arm.name.clone(),
+            changes,
+            against: (!is_winner).then(|| conclude(&found.decision, experiment)),
+            figures: of_arm
+                .map(|one| {
+                    format!("{}: {} instead of {}, {}.", one.metric, one.value, one.control, one.found)
+                })
+                .collect(),
+        }
+    }
 }
 
 struct ArmRow {
@@ -100,7 +138,7 @@ impl ArmRow {
             about,
             share: arm.share,
             counts: numbers.map(|number| notation.count(number.unsigned_abs())),
-            revenue: notation.price(money(revenue), None),
+            revenue: revenue_in_words(revenue, kept > 0, notation),
         }
     }
 }
@@ -135,7 +173,11 @@ impl DifferenceRow {
             found: one.difference.map_or_else(|| "too few customers yet".to_owned(), interval),
             days: one.days_needed.filter(|_| experiment.state == State::Running).map_or_else(
                 || "–".to_owned(),
-                |days| if days > 9999.0 { "over 9999".to_owned() } else { format!("{days:.0}") },
+                |days| match days {
+                    ..0.5 => "less than a day".to_owned(),
+                    0.5..=9999.0 => format!("{days:.0}"),
+                    _ => "over 9999".to_owned(),
+                },
             ),
         }
     }
@@ -298,35 +340,43 @@ pub(crate) async fn one(
     Analyst(visitor): Analyst,
     Shared(state): Shared<AppState>,
     Path(name): Path<ExperimentName>,
+    PageQuery(asked): PageQuery<AskedToShip>,
 ) -> Result<Html<String>, Problem> {
-    one_page(&state, &visitor, &name, None).await
+    one_page(&state, &visitor, &name, asked.ship.as_deref(), None).await
+}
+
+/// The arm whose shipping is to be thought over.
+#[derive(Deserialize)]
+pub(crate) struct AskedToShip {
+    ship: Option<String>,
 }
 
 async fn one_page(
     state: &AppState,
     visitor: &Visitor,
     name: &ExperimentName,
+    ship: Option<&str>,
     wrong: Option<String>,
 ) -> Result<Html<String>, Problem> {
     let (experiment, version) = documents::find::<Experiment>(state, name).await?;
     let found = Figures::read(&state.store, state.releases(), name, &experiment, state.now()).await?;
     let notation = &state.notation;
     let arms = experiment.arms.iter().zip(&found.arms);
+    let differences: Vec<DifferenceRow> =
+        found.differences.iter().map(|one| DifferenceRow::new(one, &experiment, notation)).collect();
+    let shipped = experiment.arms.iter().find(|arm| ship == Some(&*arm.name));
     let page = OnePage {
+        shipping: shipped.map(|arm| Shipping::new(arm, &found, &experiment, &differences)),
         shell: visitor.shell(Page::Operations),
         tab: Tab::Experiments,
         name: name.to_string(),
         version: version.to_string(),
-        days: format!("{:.1}", found.days),
+        days: if found.days < 1.0 { "less than a day".to_owned() } else { format!("{:.1} days", found.days) },
         limits: limits_in_words(&experiment.stop_if),
         second: second_in_words(found.second_release),
         decision: conclude(&found.decision, &experiment),
         arms: arms.map(|(arm, sums)| ArmRow::new(arm, sums, notation)).collect(),
-        differences: found
-            .differences
-            .iter()
-            .map(|one| DifferenceRow::new(one, &experiment, notation))
-            .collect(),
+        differences,
         experiment,
         wrong,
     };
@@ -367,7 +417,7 @@ pub(crate) async fn change(
     match documents::save(scene, &name, &expected(&form.version), false, make).await? {
         Ok(_) => Ok(Redirect::to(&address(name.as_str())).into_response()),
         Err(faults) => {
-            let page = one_page(&state, &visitor, &name, Some(words(&faults))).await?;
+            let page = one_page(&state, &visitor, &name, None, Some(words(&faults))).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
     }

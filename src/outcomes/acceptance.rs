@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, ops::Sub as _, str::FromStr};
 
 use atelier_core::{
     domain::{Feature, Schema, Timestamp},
-    util::calendar,
+    util::{calendar, notation::Notation},
 };
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -179,6 +179,11 @@ pub fn money(thousandths: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "sums are far below 2^53")]
     let value = thousandths as f64;
     value / 1000.0
+}
+
+/// The same on a page. Feedback tells no prices, so pieces that were kept for nothing have no known revenue.
+pub(crate) fn revenue_in_words(thousandths: i64, has_kept: bool, notation: &Notation) -> String {
+    if thousandths == 0 && has_kept { "–".to_owned() } else { notation.price(money(thousandths), None) }
 }
 
 /// The same in an answer.

@@ -23,8 +23,9 @@ use super::{
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     completion::{
-        Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Sets, Suggestion, Variants,
+        Blank, Cause, Completion, MAX_SETS, MovedBy, OutfitSet, Reason, Request, Sets, Suggestion, Variants,
         asking::{self, Suggestions},
+        rules::Effect,
     },
     outcomes::feedback::{Seen, Viewing, record_shown},
     people::PersonId,
@@ -41,6 +42,8 @@ use crate::{
 const BEFORE: usize = 100;
 /// A lift of at least so much is said without asking.
 const NOTABLE: f64 = 1.5;
+/// A factor below says next to nothing.
+const LEAST: f64 = 1.1;
 /// How long a page waits until its suggestions are counted as shown.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The diversity of varied suggestions.
@@ -87,12 +90,16 @@ pub(super) struct SuggestionView {
     /// What goes into the basket, if the article has variants.
     pub(super) variant: Option<String>,
     pub(super) share: String,
-    /// The length of the bar, in percent of the longest.
+    /// The length of the bar, in percent.
     pub(super) bar: String,
     /// How much more likely it is than for an unknown customer.
     pub(super) lift: Option<f64>,
     /// Each in words, such as `because their fit is slim`, with its factor.
     pub(super) reasons: Vec<(String, f64)>,
+    /// The part of the lift that the reasons do not cover.
+    pub(super) rest: Option<f64>,
+    /// The rules that moved it: in words, and their names.
+    pub(super) rules: Vec<(String, String)>,
     /// The change of rank against the stored profile, with its class: `good`, `bad` or `quiet`.
     pub(super) moved: Option<(String, &'static str)>,
     /// The outfit with this article.
@@ -133,7 +140,6 @@ pub(super) async fn suggest(
         diversity: if view.varied { VARIED } else { 0.0 },
         // Ideas show neither.
         lift: customer.is_some() && shown.is_some(),
-        of_outfit: view.own.keys().cloned().collect(),
         explain: shown.is_some(),
         sets: Sets { most: if shown.is_some() { 0 } else { MAX_SETS }, distinct: true },
         rules: Some(times.now),
@@ -276,15 +282,16 @@ impl Renderer<'_> {
             let ranked = before.suggestions.iter().zip(1..);
             ranked.map(|(suggestion, rank)| (suggestion.article.id.clone(), rank)).collect()
         });
-        let most = blank.suggestions.iter().map(|suggestion| suggestion.share).fold(0.0, f64::max);
         let suggestion = |(suggestion, rank): (&Suggestion, usize)| SuggestionView {
             rank,
             article: ArticleView::new(&suggestion.article.unpack(), self.notation).marked(self.live),
             variant: self.variants.get(&suggestion.article.id).and_then(describe_variant),
             share: self.notation.percent(suggestion.share),
-            bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
+            bar: format!("{:.1}", 100.0 * suggestion.share),
             lift: suggestion.lift,
             reasons: suggestion.reasons.iter().flatten().map(|reason| self.reason(reason)).collect(),
+            rest: self.rest(suggestion),
+            rules: suggestion.rules.iter().map(|rule| (describe_rule(rule), rule.name.to_string())).collect(),
             moved: before.as_ref().map(|before| moved(before, &suggestion.article.id, rank)),
             href: self.filled(self.view, blank.slot, &suggestion.article.id).href(),
             refused: Refusal {
@@ -323,6 +330,20 @@ impl Renderer<'_> {
         }
     }
 
+    /// The part of the lift that no reason of the customer's own covers; none if it is next to nothing.
+    fn rest(&self, suggestion: &Suggestion) -> Option<f64> {
+        let is_own = |reason: &&Reason| match &reason.cause {
+            Cause::Feature { name, .. } => {
+                !self.schema.feature(name).is_some_and(|feature| feature.of_outfit)
+            }
+            Cause::Article { .. } | Cause::Outfits { .. } => false,
+        };
+        let covered: f64 =
+            suggestion.reasons.iter().flatten().filter(is_own).map(|reason| reason.factor).product();
+        let rest = suggestion.lift? / covered;
+        (!(1.0 / LEAST..LEAST).contains(&rest)).then_some(rest)
+    }
+
     fn reason(&self, reason: &Reason) -> (String, f64) {
         let words = match &reason.cause {
             Cause::Feature { name, value } => {
@@ -350,6 +371,17 @@ impl Renderer<'_> {
         };
         (words, reason.factor)
     }
+}
+
+/// `Boosted, from 5`
+fn describe_rule(rule: &MovedBy) -> String {
+    let done = match rule.effect {
+        Effect::Boost => "Boosted",
+        Effect::Bury => "Lowered",
+        Effect::Pin => "Pinned",
+        Effect::Quota | Effect::Pair | Effect::Exclude | Effect::NeverTogether => "Moved",
+    };
+    rule.rank_before.map_or_else(|| done.to_owned(), |rank| format!("{done}, from {rank}"))
 }
 
 fn moved(before: &HashMap<ArticleId, usize>, article: &ArticleId, rank: usize) -> (String, &'static str) {

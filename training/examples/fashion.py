@@ -32,7 +32,7 @@ MANGO = {
     "age": "des_age",
 }
 # Where nothing is known of customers, a context has one value, and conditioned methods learn nothing from it.
-NOBODY = '[[feature]]\nname = "customer"\nkind = "category"\nvalues = ["unknown"]\n'
+NOBODY = '[[feature]]\nname = "who"\nkind = "category"\nvalues = ["unknown"]\n'
 
 
 def main():
@@ -63,7 +63,7 @@ def mango(clone):
     for row in table(folder / "outfit_data.csv"):
         worn[row["cod_outfit"]][row["cod_modelo_color"]] = None
     outfits = [{"customer": "anyone", "articles": list(ids)} for ids in worn.values() if len(ids) >= 2]
-    schema = 'name = "mango-1"\noutfit = {least = 2, most = 15}\n' + NOBODY
+    schema = 'name = "mango-1"\noutfit = {least = 2, most = 12}\n' + NOBODY
     return articles, [{"id": "anyone", "features": {}}], outfits, schema
 
 

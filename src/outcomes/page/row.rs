@@ -4,7 +4,7 @@ use atelier_core::util::notation::Notation;
 
 use crate::outcomes::{
     Outcomes, Sales,
-    acceptance::{Share, money, share},
+    acceptance::{Share, revenue_in_words, share},
 };
 
 pub(super) struct OutcomesRow {
@@ -23,7 +23,8 @@ impl OutcomesRow {
         let Outcomes { shown, accepted, rejected, sold, in_window } = outcomes;
         let count = |count: u64| notation.count(count);
         let then = |sales: Sales| {
-            [count(sales.returned), count(sales.kept), notation.price(money(sales.revenue), None)]
+            let revenue = revenue_in_words(sales.revenue, sales.kept > 0, notation);
+            [count(sales.returned), count(sales.kept), revenue]
         };
         let [returned, kept, revenue] = then(in_window);
         Self {

@@ -109,6 +109,14 @@ fn price_words(feature: &Feature, value: &FeatureValue) -> Option<String> {
     })
 }
 
+/// A problem's text, which begins small, as a sentence of a page.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    let end = if text.ends_with(['.', '!', '?', ':']) { "" } else { "." };
+    first.chain(letters).chain(end.chars()).collect()
+}
+
 /// A type of articles in the English plural: `coats`, `trench coats`, `dresses`, `jeans`.
 pub(crate) fn plural(kind: &str) -> String {
     let ends = |endings: &[&str]| endings.iter().any(|ending| kind.ends_with(ending));

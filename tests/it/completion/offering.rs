@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     harness::{
         Html, Service, Stylist, apply, contract, ids,
-        json::{codes, text},
+        json::{codes, text, with},
         on_sqlite,
     },
     studio::suggesting::{CUSTOMER, OUTFIT, refusals, suggested},
@@ -59,7 +59,7 @@ async fn a_refused_article_that_left_the_shop_is_not_mentioned(Stylist(service, 
 
 /// The factors of what is compared with an unknown customer.
 fn compared(html: &str) -> Vec<&str> {
-    let mut texts: Vec<&str> = html.split(" compared with an unknown customer").collect();
+    let mut texts: Vec<&str> = html.split(" in all, compared with an unknown customer").collect();
     texts.pop();
     texts.into_iter().map(|text| text.rsplit("class=\"quiet\">").next().unwrap()).collect()
 }
@@ -76,6 +76,59 @@ async fn an_unknown_customer_is_compared_with_one(Stylist(service, browser): Sty
     let html = browser.page(format!("/studio?{OUTFIT}&own.occasion=office&if.age=60")).await;
     assert!(compared(&html).is_empty(), "{html}");
     html.lacks(["likely for this", "more likely for this"]);
+}
+
+/// One meaning everywhere: an unknown customer with the same outfit for the same occasion.
+#[apply(on_sqlite)]
+async fn the_page_and_the_api_compare_with_the_same_customer(Stylist(service, browser): Stylist) {
+    let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "features": {"occasion": "office"},
+                         "filters": {"types": {"1": ["coat"]}}, "method": "match", "k": 5, "lift": true});
+    let answer = service.complete(request.clone()).await;
+    let expected: Vec<String> = answer["blanks"][0]["suggestions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|suggestion| format!("×{:.2}", suggestion["lift"].as_f64().unwrap()))
+        .collect();
+    let address = "/studio?customer=c-014871&slot=a-00134&slot=&type=1:coat&method=match&own.occasion=office";
+    let html = browser.page(address).await;
+    let shown = compared(&html);
+    assert!(
+        !shown.is_empty() && shown.iter().all(|factor| expected.contains(&factor.to_string())),
+        "{shown:?} of {expected:?}"
+    );
+    // Knowing nothing of a customer changes nothing, whatever the occasion.
+    service.put("/customers/blank", json!({"features": {}})).await;
+    let answer = service.complete(with(request, json!({"customer": "blank"}))).await;
+    for suggestion in answer["blanks"][0]["suggestions"].as_array().unwrap() {
+        assert!((suggestion["lift"].as_f64().unwrap() - 1.0).abs() < 1e-4, "{suggestion}");
+    }
+}
+
+#[apply(on_sqlite)]
+async fn studio_says_which_rule_moved_a_suggestion(Stylist(service, browser): Stylist) {
+    let address = "/studio?customer=c-014871&slot=a-00134&slot=&type=1:coat&method=match";
+    browser.page(address).await.lacks(["moved-by"]);
+    let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "filters": {"types": {"1": ["coat"]}},
+                         "method": "match", "k": 5, "explain": true});
+    let best = ids(&service.complete(request.clone()).await["blanks"][0]["suggestions"]);
+    let rule = |ids: &[String]| json!({"effect": "boost", "factor": 1000, "articles": {"ids": ids}});
+    service.put("/rules/new-season", rule(&best[4..])).is(201).await;
+    browser
+        .page(address)
+        .await
+        .has(["<span class=\"small moved-by\">Boosted, from 5, by <em>new-season</em></span>"]);
+    let merchandiser = service.signed_in(Role::Merchandiser).await;
+    let html = merchandiser.page(address).await;
+    html.has(["by <a href=\"/merchandising/rule?name=new-season\""]);
+    merchandiser.page(html.between("by <a href=\"", "\"")).await.has(["new-season"]);
+    // Where nothing moved there is no rank before.
+    service.put("/rules/all", rule(&best)).is(201).await;
+    service.patch("/rules/new-season", json!({"state": "off"})).is(200).await;
+    let answer = service.complete(request).await;
+    for suggestion in answer["blanks"][0]["suggestions"].as_array().unwrap() {
+        assert_eq!(suggestion["rules"], json!([{"name": "all", "effect": "boost"}]), "{suggestion}");
+    }
 }
 
 #[apply(on_sqlite)]

@@ -412,9 +412,21 @@ async fn an_experiment_is_started_stopped_and_shipped(Demo(service): Demo) {
     draft("", "gsu").await;
     for (fields, said) in [
         (&[("to", "running"), ("share", "20")][..], "with 20 % of the known customers"),
-        (&[("to", "stopped")], "Stopped after 0.0 days"),
-        (&[("to", "shipped"), ("winner", "new")], "Shipped after 0.0 days: new"),
+        (&[("to", "stopped")], "Stopped after less than a day"),
+        (&[("to", "shipped"), ("winner", "new")], "Shipped after less than a day: new"),
     ] {
+        if said.starts_with("Shipped") {
+            // Nothing is shipped before the page has said what it means, and what speaks against it.
+            let review = admin.page(format!("{SPRING}?ship=new")).await;
+            text(&review).has([
+                "Ship new to all customers?",
+                "The figures do not say so. No decision yet: judged by accepted, no arm is clearly better.",
+                "gsu becomes the default method.",
+                "accepted: – instead of –, too few customers yet.",
+                "Ship new anyway",
+            ]);
+            admin.page(SPRING).await.lacks(["name=\"winner\" value="]);
+        }
         assert_eq!(change(fields).await.status, 303, "{said}");
         text(&admin.page(SPRING).await).has([said]);
     }

@@ -90,7 +90,7 @@ async fn each_page_requires_its_role(Demo(service): Demo) {
             let (status, text) = (answer.status, answer.text());
             if own < role {
                 assert_eq!(status, 403, "{path} for {own}");
-                let said = format!("requires the role {role}, yours is {own}");
+                let said = format!("<p>This page requires the role {role}, yours is {own}.</p>");
                 assert!(text.contains(&said), "{path} for {own}: {text}");
             } else {
                 // A page may still find its address incomplete, or no person of that number.

@@ -55,7 +55,10 @@ async fn methods_are_compared_without_the_shops_rules_unless_asked(Analyst(servi
     let address = format!("/side-by-side?customer=c-014871&{OUTFIT}");
     let plain = compared(&service, json!({})).await;
     let last = &ids(&plain["columns"][0]["suggestions"])[9];
-    service.rule("new-season", json!({"effect": "boost", "factor": 50, "articles": {"ids": [last]}})).await;
+    service
+        .put("/rules/new-season", json!({"effect": "boost", "factor": 50, "articles": {"ids": [last]}}))
+        .is(201)
+        .await;
     assert_eq!(compared(&service, json!({})).await["columns"], plain["columns"]);
     browser.page(&address).await.has(["from ", "without the shop’s rules;"]).lacks(["new-season"]);
     browser

@@ -148,7 +148,7 @@ pub(crate) struct SuggestionBody {
     probability: Option<f64>,
     /// Share of the probability of all articles that the filters admit.
     share: f64,
-    /// The share, over what it is without knowing the customer.
+    /// The share, over what it is for an unknown customer, for the same outfit and occasion.
     #[serde(skip_serializing_if = "Option::is_none")]
     lift: Option<f64>,
     /// The features and articles that changed the share most, by a tenth or more. The strongest comes first.

@@ -67,7 +67,7 @@ pub(crate) struct CompleteBody {
     /// a filter leaves few.
     #[serde(default)]
     pub(crate) probability: bool,
-    /// Return each suggestion's share over what it is without knowing the customer.
+    /// Return each suggestion's share over what it is for an unknown customer, for the same outfit and occasion.
     #[serde(default)]
     pub(crate) lift: bool,
     /// Return the features and articles that changed each suggestion's share most.
