@@ -113,10 +113,8 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
         &config.shop.currency,
         app::following(),
     );
-    let releases = releases
-        .require_known(config.models.least_known)
-        .with_synonyms(synonyms)
-        .with_bought_again(config.shop.bought_again.clone());
+    let releases = releases.require_known(config.models.least_known).with_synonyms(synonyms);
+    let releases = releases.with_bought_again(config.shop.bought_again.clone());
     let releases =
         Arc::new(if config.engine.remote.is_none() { releases.try_in(trial(&config)) } else { releases });
     releases.remove_left_over();
