@@ -89,6 +89,7 @@ async fn main() -> Result<()> {
         articles,
         rules: Arc::default(),
         holdout: Holdout::default(),
+        bought_again: Vec::new(),
         begun: Timestamp::from_millis(0),
         profiles,
         dialect: Dialect::default(),

@@ -93,7 +93,7 @@ struct FilterFlags {
     /// Suggest only articles in stock in this store.
     #[arg(long, value_name = "STORE", conflicts_with = "allow_out_of_stock")]
     store: Option<String>,
-    /// Also suggest articles that the customer never wears.
+    /// Also suggest articles that the customer never wears, or owns.
     #[arg(long)]
     allow_no_gos: bool,
 }
@@ -211,6 +211,7 @@ impl Complete {
             articles,
             rules,
             holdout,
+            bought_again: config.shop.bought_again.clone(),
             begun: Clock::default().now().into(),
             profiles,
             dialect,

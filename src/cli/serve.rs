@@ -114,6 +114,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
         app::following(),
     );
     let releases = releases.require_known(config.models.least_known).with_synonyms(synonyms);
+    let releases = releases.with_bought_again(config.shop.bought_again.clone());
     let releases =
         Arc::new(if config.engine.remote.is_none() { releases.try_in(trial(&config)) } else { releases });
     releases.remove_left_over();
@@ -256,6 +257,13 @@ fn log_ready(store: &Store, releases: &Releases) {
         device = live.as_ref().map_or("none", |live| live.serving.device().as_str()),
         "ready"
     );
+    let Some(live) = live else { return };
+    let is_unknown = |kind: &&String| live.catalogue.sets().of_named_type(kind).is_none();
+    for kind in live.bought_again.iter().filter(is_unknown) {
+        tracing::warn!(
+            "shop.bought_again has {kind:?}, and no article has this type yet; check its spelling"
+        );
+    }
 }
 
 pub(super) fn read_synonyms(settings: &Settings) -> Result<Synonyms> {

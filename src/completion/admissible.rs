@@ -88,9 +88,7 @@ impl Limits {
         excluded.extend(outside_price(draft).map(|articles| ("price", articles.into())));
         if !filters.no_gos {
             let mut ruled_out = catalogue.sets().ruled_out(&reading.no_gos);
-            for position in &reading.owned {
-                ruled_out.articles.insert(*position);
-            }
+            reading.owned.iter().for_each(|position| ruled_out.articles.insert(*position));
             for (attribute, no_go) in ruled_out.unmatched {
                 let detail = format!(
                     "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"
@@ -307,7 +305,7 @@ fn words(filter: &str) -> &'static str {
         "fit" => "what fits",
         "in_stock" => "what is in stock",
         "store" => "what is in the store",
-        "no_gos" => "no no-gos",
+        "no_gos" => "no no-gos, nothing owned",
         "rules" => "the shop's rules",
         _ => "the price",
     }

@@ -168,7 +168,7 @@ pub struct Filters {
     pub unfit: bool,
     /// Includes what is out of stock: in a size that fits the customer, if only that is suggested.
     pub sold_out: bool,
-    /// Includes what the customer never wears.
+    /// Includes what the customer never wears, and what they own.
     pub no_gos: bool,
 }
 
@@ -279,6 +279,8 @@ pub struct Served<'a> {
     pub articles: &'a Arc<Articles>,
     /// The shop's, compiled for the catalogue.
     pub rules: &'a Arc<Rules>,
+    /// The types of articles that are suggested to customers who own them.
+    pub bought_again: &'a [String],
 }
 
 impl LiveRelease {
@@ -292,6 +294,7 @@ impl LiveRelease {
             catalogue: &self.catalogue,
             articles: &self.rows,
             rules: self.rules(),
+            bought_again: &self.bought_again,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use atelier_core::domain::{ArticleId, Feature, FeatureValue, Features, HAD, Kind, Schema, fold_for};
+use atelier_core::domain::{ArticleId, Feature, FeatureValue, Features, HAD, Kind, Mask, Schema};
 use atelier_engine::{
     catalogue::{Catalogue, Needs, NoGos},
     inference::Context,
@@ -17,26 +17,30 @@ use crate::platform::fault::Field;
 
 /// The most bytes of features of which a profile keeps what was made: what is kept is a few times as large.
 const MOST_KEPT: usize = 4096;
+/// As many articles as training gives a model of a customer.
+const MOST_HAD: usize = 500;
 
 /// A customer's stored features and purchases, and what was last made of them: it is dropped with them, so a limit on profiles
 /// holds for both.
 #[derive(Debug, Default)]
 pub struct Stored {
     pub features: Features,
-    /// The ids of the articles that they bought and did not send back.
-    bought: Vec<String>,
+    /// The ids of the articles that they bought and did not send back, the latest first.
+    pub bought: Vec<String>,
     last: Mutex<Option<Arc<Reading>>>,
-}
-
-impl From<Features> for Stored {
-    fn from(features: Features) -> Self {
-        Self::new(features, Vec::new())
-    }
 }
 
 impl Stored {
     pub fn new(features: Features, bought: Vec<String>) -> Self {
         Self { features, bought, last: Mutex::default() }
+    }
+
+    /// The positions of the articles that they own, without those of types that people buy again.
+    pub fn owned(&self, served: Served<'_>) -> Vec<u32> {
+        let of_type = |kind: &String| served.catalogue.sets().of_named_type(kind);
+        let again: Vec<Mask> = served.bought_again.iter().filter_map(of_type).collect();
+        let owned = self.bought.iter().filter_map(|id| served.catalogue.position_of(id));
+        owned.filter(|position| !again.iter().any(|of_type| of_type.contains(*position))).collect()
     }
 
     /// What was last made, if it was of the same for the same catalogue, which is of one release.
@@ -63,7 +67,7 @@ pub(super) struct Reading {
     pub(super) features: Features,
     pub(super) no_gos: NoGos,
     pub(super) needs: Needs,
-    /// The positions of articles that the customer has, and that the schema does not let be suggested again.
+    /// See [`Stored::owned`].
     pub(super) owned: Vec<u32>,
     warnings: Vec<Warning>,
     /// How many more warnings there are.
@@ -127,7 +131,7 @@ impl Reading {
             given: request.given.clone(),
             context: encoding.indices.into(),
             no_gos: NoGos::new(schema, &features, served.catalogue.sets()),
-            owned: owned(served, schema, &features, bought),
+            owned: request.stored.as_ref().map(|stored| stored.owned(served)).unwrap_or_default(),
             needs: served.catalogue.sets().supply().needs(&features),
             features,
             warnings: draft.warnings.clone(),
@@ -140,26 +144,11 @@ impl Reading {
 fn add_purchases(schema: &Schema, features: &mut Features, bought: &[String]) {
     let Some(had) = schema.feature(HAD).filter(|had| had.kind == Kind::Set) else { return };
     let before = features.get(HAD).map(FeatureValue::words).unwrap_or_default();
-    let more = bought.iter().filter(|id| had.has_value(id) && !before.contains(id));
+    let more = bought.iter().filter(|id| had.has_value(id) && !before.contains(id)).take(MOST_HAD);
     let all: Vec<String> = before.iter().chain(more).cloned().collect();
     if all.len() > before.len() {
         features.insert(HAD.to_owned(), FeatureValue::Many(all));
     }
-}
-
-/// The positions of the articles that must not be suggested again.
-fn owned(served: Served<'_>, schema: &Schema, features: &Features, bought: &[String]) -> Vec<u32> {
-    let of_feature = |feature: &Feature| {
-        let value = features.get(&feature.name).cloned().unwrap_or(FeatureValue::Many(Vec::new()));
-        let bought = if feature.name == HAD { bought } else { &[] };
-        let positions = value.words().iter().chain(bought).filter_map(|id| {
-            let position = served.catalogue.position_of(id)?;
-            let kind = fold_for("type", served.catalogue.article(position)?.kind());
-            feature.concerns(&value, &[kind]).then_some(position)
-        });
-        positions.collect::<Vec<_>>()
-    };
-    schema.features().iter().filter(|feature| !feature.again).flat_map(of_feature).collect()
 }
 
 /// About how many bytes features take.

@@ -17,6 +17,7 @@ settings! {
         time_zone: String = "UTC".into(),
         synonyms: Option<PathBuf> = None,
         not_worn: Option<Vec<String>> = None,
+        bought_again: Vec<String> = Vec::new(),
         public_attributes: Vec<String> = attributes_with(Use::Public).map(Into::into).collect(),
     }
 }

@@ -234,7 +234,13 @@ impl Ledger {
         if !self.keys.contains_key(&key) {
             self.check_customer(event.customer.as_ref())?;
         }
-        self.record(key, event, article)
+        let recorded = self.record(key, event, article)?;
+        let more =
+            (i64::from(event.kind == FeedbackKind::Bought), i64::from(event.kind == FeedbackKind::Returned));
+        if let (Recorded::Now, Some(customer), 1) = (recorded, &event.customer, more.0 + more.1) {
+            self.add_purchase(customer.as_str(), &event.article, more, event.at);
+        }
+        Ok(recorded)
     }
 
     fn check_customer(&self, customer: Option<&CustomerId>) -> Result<(), StoreError> {
@@ -406,11 +412,13 @@ impl Ledger {
             FeedbackKind::Returned if line.is_none() || bought > returned => (0, 1),
             _ => return,
         };
-        let key = (customer.to_owned(), sale.article.to_string());
-        let (bought, returned, at) = self.changes.purchases.entry(key).or_insert((0, 0, i64::MIN));
-        *bought += more.0;
-        *returned += more.1;
-        *at = sale.at.millis().max(*at);
+        self.add_purchase(customer, &sale.article, more, sale.at);
+    }
+
+    fn add_purchase(&mut self, customer: &str, article: &ArticleId, more: (i64, i64), at: Timestamp) {
+        let key = (customer.to_owned(), article.to_string());
+        let purchase = self.changes.purchases.entry(key).or_insert((0, 0, i64::MIN));
+        *purchase = (purchase.0 + more.0, purchase.1 + more.1, purchase.2.max(at.millis()));
     }
 
     /// The suggestion of a sale without a ticket.

@@ -66,7 +66,7 @@ pub struct PersonalData {
     pub feedback: Rows<FeedbackEvent>,
     #[schema(value_type = Vec<StoredEvent>)]
     pub events: Rows<StoredEvent>,
-    /// What models see beside the profile's own list.
+    /// What they own is not suggested again.
     #[schema(value_type = Vec<Purchase>)]
     pub purchases: Rows<Purchase>,
     /// Outcomes of suggestions in the arms of experiments.

@@ -66,6 +66,7 @@ pub struct LiveRelease {
     pub beside: Option<Beside>,
     /// The customers who are answered without rules.
     pub holdout: Holdout,
+    pub bought_again: Arc<[String]>,
     pub evaluation: Arc<Evaluation>,
     followers: Arc<[Arc<dyn Follower>]>,
     /// The revisions of the tables behind the catalogue, behind the routing and the rules, and behind the looks.
@@ -262,6 +263,7 @@ pub struct Releases {
     /// The shop's, of limits of prices.
     currency: Arc<str>,
     synonyms: Arc<Synonyms>,
+    bought_again: Arc<[String]>,
     folder: Arc<ReleaseFolder>,
     following: Following,
     /// The least share of the catalogue's articles that a release has, unless it is forced.
@@ -325,6 +327,7 @@ impl Releases {
             store,
             currency: currency.into(),
             synonyms: Arc::default(),
+            bought_again: Arc::default(),
             folder: Arc::new(ReleaseFolder::new(models, None)),
             following,
             least_known: 0.5,
@@ -347,6 +350,11 @@ impl Releases {
     /// Takes these words of the shop as the same.
     pub fn with_synonyms(self, synonyms: Synonyms) -> Self {
         Self { synonyms: synonyms.into(), ..self }
+    }
+
+    /// Suggests articles of these types to customers who own them.
+    pub fn with_bought_again(self, types: Vec<String>) -> Self {
+        Self { bought_again: types.into(), ..self }
     }
 
     pub fn synonyms(&self) -> &Synonyms {
@@ -763,6 +771,7 @@ impl Releases {
             arms: Arc::default(),
             beside: None,
             holdout: Holdout::default(),
+            bought_again: Arc::clone(&self.bought_again),
             evaluation,
             followers: shared.iter().chain(compiled).cloned().collect(),
             articles,

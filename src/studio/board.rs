@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use atelier_core::domain::{Article, ArticleId, Features};
+use atelier_core::domain::{Article, ArticleId};
 
 use super::View;
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
-    completion::{ArticleScore, Request, asking::score_outfit},
+    completion::{ArticleScore, Request, Stored, asking::score_outfit},
     platform::page::wording::{plural, spaced},
     platform::{
         fault::ServiceError,
@@ -106,11 +106,11 @@ impl Board {
         state: &AppState,
         route: &Route,
         view: &View,
-        profile: &Features,
+        stored: &Stored,
     ) -> Result<(), Problem> {
         let schema = route.live.serving.release().schema();
         let request = Request { filters: view.filters(), ..Request::routed(view.slots.clone(), route) };
-        let request = super::question(view, profile.clone(), schema, true, request);
+        let request = super::question(view, stored, schema, true, request);
         let score = match score_outfit(route, state.profiles(), request, state.times()).await {
             Ok(score) => score,
             // An outfit with articles outside the release is shown without placements.

@@ -17,7 +17,6 @@ use super::{
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     customers::CustomerNote,
-    outcomes::FeedbackKind,
     people::page::visitor::{Stylist, Visitor},
     platform::{
         db::Note,
@@ -64,7 +63,7 @@ pub(super) async fn known(
         let day = state.notation.day(note.at.millis());
         (note, day)
     };
-    let bought = store.feedback().latest(id, FeedbackKind::Bought, ARTICLES).await?;
+    let bought = store.events().latest_purchases(id, ARTICLES).await?;
     let size = ARTICLES as usize;
     let refused_pager = Pager::new(view.page, refusals.len(), size, false, &state.notation, |page| {
         format!("{}#refused-title", view.with(|view| view.page = Some(page)).href())

@@ -40,7 +40,7 @@ use self::{
 };
 use crate::{
     catalogue::{page::article_view, search},
-    completion::Request,
+    completion::{Request, Stored},
     customers::page::CustomerView,
     outcomes::{
         FeedbackKind, RefusalReason,
@@ -158,6 +158,8 @@ struct Named {
     route: Option<Route>,
     schema: ServedSchema,
     customer: Option<Customer>,
+    /// Their profile and purchases.
+    stored: Arc<Stored>,
     /// What they refused of the catalogue, the latest first.
     refusals: Vec<(ArticleId, Timestamp)>,
     kept: Kept,
@@ -176,10 +178,13 @@ enum Kept {
 
 impl Named {
     async fn read(state: &AppState, mut view: View) -> Result<Self, Problem> {
-        let customer = match &view.customer {
-            Some(id) => state.store.customers().get(id).await?,
+        let profile = match &view.customer {
+            Some(id) => state.profiles().get(id, state.times().begun).await?,
             None => None,
         };
+        let stored = profile.map(|profile| profile.stored);
+        let customer = view.customer.clone().zip(stored.as_ref());
+        let customer = customer.map(|(id, stored)| Customer { id, features: stored.features.clone() });
         let live = state.releases().current();
         if let Some(live) = &live
             && let Some(method) = view.method.take_if(|method| !live.serving.has(*method))
@@ -203,12 +208,7 @@ impl Named {
         view.refused_before = refusals.iter().map(|(article, _)| article.clone()).collect();
         // Links from Side by side name them.
         view.filter.exclude.retain(|article| !view.refused_before.contains(article));
-        Ok(Self { view, route, schema, customer, refusals, kept })
-    }
-
-    /// The customer's stored features.
-    fn profile(&self) -> Features {
-        self.customer.as_ref().map(|customer| customer.features.clone()).unwrap_or_default()
+        Ok(Self { view, route, schema, customer, stored: stored.unwrap_or_default(), refusals, kept })
     }
 }
 
@@ -227,7 +227,7 @@ impl Desk {
     }
 
     async fn new(state: &AppState, visitor: &Visitor, named: &Named) -> Result<Self, Problem> {
-        let (Named { view, schema, .. }, profile) = (named, named.profile());
+        let Named { view, schema, stored, .. } = named;
         let route = named.route.as_ref();
         let live = route.map(|route| &*route.live);
         let stores = live.map(|live| live.catalogue.sets().supply().stores()).unwrap_or_default();
@@ -242,10 +242,10 @@ impl Desk {
         Ok(Self {
             board,
             purposes: what_if::purposes(view, schema),
-            pick: pick::pick(state, view, route, &profile).await?,
+            pick: pick::pick(state, view, route, stored).await?,
             refused: refused(state, view).await?,
-            what_if: what_if::what_if(view, &profile, schema),
-            fit: wording::fitting(&shown_features(view, profile, schema), schema),
+            what_if: what_if::what_if(view, &stored.features, schema),
+            fit: wording::fitting(&shown_features(view, stored, schema), schema),
             suggested,
             // A method that a stylist names is always one of the live release.
             methods: state
@@ -268,18 +268,18 @@ async fn answer(
     named: &Named,
     board: &mut Board,
 ) -> Result<Result<Option<Suggested>, String>, Problem> {
-    let Named { view, customer, .. } = named;
+    let Named { view, customer, stored, .. } = named;
     let Some(route) = &named.route else {
         let reason = "No release is live, so there are no suggestions. An admin can activate one.";
         return Ok(if view.blanks() > 0 { Err(reason.to_owned()) } else { Ok(None) });
     };
     if view.is_whole() {
-        board.score(state, route, view, &named.profile()).await?;
+        board.score(state, route, view, stored).await?;
     }
     if view.blanks() == 0 {
         return Ok(Ok(None));
     }
-    let asker = (visitor.person.id, customer.as_ref());
+    let asker = (visitor.person.id, customer.as_ref().map(|customer| &customer.id), &**stored);
     match suggest::suggest(state, route, view, asker, board).await {
         Ok(suggested) => Ok(Ok(Some(suggested))),
         // The outfit and the filters stay on the page, so that they can be corrected.
@@ -388,20 +388,15 @@ fn is_shown(SavedOutfit { outfit, .. }: &SavedOutfit, view: &View, schema: &Sche
 }
 
 /// The question that the address asks: its features override those of the profile.
-fn question(
-    view: &View,
-    profile: Features,
-    schema: &Schema,
-    with_changes: bool,
-    request: Request,
-) -> Request {
-    let (profile, given) = override_features(view, profile, schema, with_changes);
-    Request { stored: Some(Arc::new(profile.into())), given: Some(given), ..request }
+fn question(view: &View, stored: &Stored, schema: &Schema, with_changes: bool, request: Request) -> Request {
+    let (profile, given) = override_features(view, stored, schema, with_changes);
+    let stored = Stored::new(profile, stored.bought.clone());
+    Request { stored: Some(Arc::new(stored)), given: Some(given), ..request }
 }
 
 /// The profile with the features that the address changes.
-fn shown_features(view: &View, profile: Features, schema: &Schema) -> Features {
-    let (profile, given) = override_features(view, profile, schema, true);
+fn shown_features(view: &View, stored: &Stored, schema: &Schema) -> Features {
+    let (profile, given) = override_features(view, stored, schema, true);
     profile.overridden_by(given)
 }
 
@@ -409,11 +404,11 @@ fn shown_features(view: &View, profile: Features, schema: &Schema) -> Features {
 /// profile.
 fn override_features(
     view: &View,
-    mut profile: Features,
+    stored: &Stored,
     schema: &Schema,
     with_changes: bool,
 ) -> (Features, Features) {
-    let mut overrides = view.own.clone();
+    let (mut profile, mut overrides) = (stored.features.clone(), view.own.clone());
     if with_changes {
         overrides.extend(view.changed.clone());
     }

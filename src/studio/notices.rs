@@ -78,7 +78,7 @@ fn left_out_by(filter: &str) -> &'static str {
         "fit" => "what doesn’t fit",
         "in_stock" => "what is out of stock",
         "store" => "other stores",
-        "no_gos" => "no-gos",
+        "no_gos" => "no-gos and owned pieces",
         "rules" => "what the shop’s rules exclude",
         _ => "other prices",
     }

@@ -9,7 +9,7 @@ use atelier_engine::catalogue::NoGos;
 use super::{View, board::mark};
 use crate::{
     catalogue::{page::article_view::ArticleView, search},
-    completion::{Request, asking, similar::similar},
+    completion::{Request, Stored, asking, similar::similar},
     platform::page::wording::spaced,
     platform::{
         fault::ServiceError,
@@ -67,7 +67,7 @@ pub(super) async fn pick(
     state: &AppState,
     view: &View,
     route: Option<&Route>,
-    profile: &Features,
+    stored: &Stored,
 ) -> Result<Option<Pick>, Problem> {
     let Some(slot) = view.pick.slot.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
     let words = view.pick.search.trim();
@@ -96,10 +96,10 @@ pub(super) async fn pick(
         let found_ids = is_search.then(|| found_articles.into_iter().map(|article| article.id));
         let found_ids: Option<Vec<ArticleId>> = found_ids.map(Iterator::collect);
         let matching = found_ids.as_ref().map_or(0, Vec::len);
-        match ranked(state, route, view, profile, slot, (similar.as_deref(), found_ids.clone())).await {
+        match ranked(state, route, view, stored, slot, (similar.as_deref(), found_ids.clone())).await {
             Ok(listed) => {
                 if let Some(ids) = found_ids.filter(|_| similar.is_none() && matching > listed.length) {
-                    hidden_by = hiding(state, route, view, profile, slot, (&ids, listed.length)).await?;
+                    hidden_by = hiding(state, route, view, stored, slot, (&ids, listed.length)).await?;
                 }
                 Listed { is_cut: found.is_cut, ..listed }
             }
@@ -175,13 +175,13 @@ async fn hiding(
     state: &AppState,
     route: &Route,
     view: &View,
-    profile: &Features,
+    stored: &Stored,
     slot: usize,
     (ids, shown): (&[ArticleId], usize),
 ) -> Result<Vec<Hiding>, Problem> {
     type Relax = fn(&mut View, usize);
     let filters: [(&str, &str, Relax); 8] = [
-        ("as no-gos", "Include no-gos", |view, _| view.filter.no_gos = true),
+        ("as no-gos", "Include no-gos and owned pieces", |view, _| view.filter.no_gos = true),
         ("that don’t fit", "Include what doesn’t fit", |view, _| view.filter.unfit = true),
         ("out of stock", "Include what is out of stock", |view, _| view.filter.sold_out = true),
         ("in other stores", "Search all stores", |view, _| view.filter.store = None),
@@ -194,7 +194,7 @@ async fn hiding(
     ];
     let now = state.now();
     let count = async |view: &View, rules: Option<Timestamp>| {
-        let request = listing(route, view, profile, slot, (Some(ids.to_vec()), rules));
+        let request = listing(route, view, stored, slot, (Some(ids.to_vec()), rules));
         match asking::unranked(route, state.profiles(), request, state.times()).await {
             Ok((_, length)) => Ok(length),
             Err(ServiceError::Faults(_)) => Ok(shown),
@@ -218,7 +218,7 @@ async fn hiding(
         if hidden > 0 {
             let mut words = words(hidden, why);
             let no_gos =
-                if why == "as no-gos" { no_gos_of(&route.live, view, profile, ids) } else { Vec::new() };
+                if why == "as no-gos" { no_gos_of(&route.live, view, stored, ids) } else { Vec::new() };
             if !no_gos.is_empty() {
                 words = format!("{words} ({})", no_gos.join(", "));
             }
@@ -242,23 +242,24 @@ async fn hiding(
     Ok(hiding)
 }
 
-/// The customer's no-gos that some of these articles say.
-fn no_gos_of(live: &LiveRelease, view: &View, profile: &Features, ids: &[ArticleId]) -> Vec<String> {
+/// The customer's no-gos that some of these articles say, and whether they own some.
+fn no_gos_of(live: &LiveRelease, view: &View, stored: &Stored, ids: &[ArticleId]) -> Vec<String> {
     let (sets, schema) = (live.catalogue.sets(), live.serving.release().schema());
-    let profile = super::shown_features(view, profile.clone(), schema);
+    let profile = super::shown_features(view, stored, schema);
+    let positions: Vec<u32> = ids.iter().filter_map(|id| live.catalogue.position_of(id.as_str())).collect();
     let mut found = Vec::new();
     for (name, value) in profile.iter() {
         for word in value.words() {
             let alone: Features =
                 [(name.to_owned(), FeatureValue::Many(vec![word.clone()]))].into_iter().collect();
             let ruled_out = sets.ruled_out(&NoGos::new(schema, &alone, sets)).articles;
-            let is_hidden = |id: &ArticleId| {
-                live.catalogue.position_of(id.as_str()).is_some_and(|at| ruled_out.contains(at))
-            };
-            if ids.iter().any(is_hidden) {
+            if positions.iter().any(|position| ruled_out.contains(*position)) {
                 found.push(spaced(word));
             }
         }
+    }
+    if stored.owned(live.served()).iter().any(|owned| positions.contains(owned)) {
+        found.push("owned".to_owned());
     }
     found
 }
@@ -269,7 +270,7 @@ async fn ranked(
     state: &AppState,
     route: &Route,
     view: &View,
-    profile: &Features,
+    stored: &Stored,
     slot: usize,
     (similar, found): (Option<&[ArticleId]>, Option<Vec<ArticleId>>),
 ) -> Result<Listed, ServiceError> {
@@ -284,7 +285,7 @@ async fn ranked(
         (None, found) => found,
     };
     let (profiles, times) = (state.profiles(), state.times());
-    let mut request = listing(route, view, profile, slot, (only, Some(times.now)));
+    let mut request = listing(route, view, stored, slot, (only, Some(times.now)));
     let (unranked, length) = asking::unranked(route, profiles, request.clone(), times).await?;
     let known = length - unranked.len();
     let first = first_on_page(view, length);
@@ -313,7 +314,7 @@ async fn ranked(
 fn listing(
     route: &Route,
     view: &View,
-    profile: &Features,
+    stored: &Stored,
     slot: usize,
     (only, rules): (Option<Vec<ArticleId>>, Option<Timestamp>),
 ) -> Request {
@@ -333,5 +334,5 @@ fn listing(
     filters.types = kind.into_iter().map(|kind| (index, vec![kind])).collect();
     (filters.only, filters.words) = (only, view.pick.by.clone());
     let request = Request { filters, rules, ..Request::routed(outfit, route) };
-    super::question(view, profile.clone(), route.live.serving.release().schema(), true, request)
+    super::question(view, stored, route.live.serving.release().schema(), true, request)
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{Article, ArticleId, Customer, Schema},
+    domain::{Article, ArticleId, CustomerId, Schema},
     util::notation::Notation,
 };
 use atelier_engine::catalogue::Choice;
@@ -23,7 +23,8 @@ use super::{
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     completion::{
-        Blank, Cause, Completion, MAX_SETS, MovedBy, OutfitSet, Reason, Request, Sets, Suggestion, Variants,
+        Blank, Cause, Completion, MAX_SETS, MovedBy, OutfitSet, Reason, Request, Sets, Stored, Suggestion,
+        Variants,
         asking::{self, Suggestions},
         rules::Effect,
     },
@@ -125,12 +126,10 @@ pub(super) async fn suggest(
     state: &AppState,
     route: &Route,
     view: &View,
-    (person, customer): (PersonId, Option<&Customer>),
+    (person, customer, stored): (PersonId, Option<&CustomerId>, &Stored),
     board: &Board,
 ) -> Result<Suggested, ServiceError> {
     let live = &*route.live;
-    let profile = customer.map(|customer| &customer.features).cloned().unwrap_or_default();
-    let customer_id = customer.map(|customer| &customer.id);
     let times = state.times();
     let schema = live.serving.release().schema();
     let shown = view.shown_blank();
@@ -145,12 +144,12 @@ pub(super) async fn suggest(
         rules: Some(times.now),
         ..Request::routed(view.slots.clone(), route)
     };
-    let request = super::question(view, profile.clone(), schema, true, request);
+    let request = super::question(view, stored, schema, true, request);
     let Suggestions { completion, ticket, .. } =
         asking::suggest(route, state.profiles(), state.tickets(), request, times).await?;
     if let (None, [], Some(blank)) = (shown, &completion.sets[..], completion.blanks.first()) {
         let first = view.asking(blank.slot, &BTreeMap::new());
-        return Box::pin(suggest(state, route, &first, (person, customer), board)).await;
+        return Box::pin(suggest(state, route, &first, (person, customer, stored), board)).await;
     }
     let Route { method, arm, .. } = route;
     // Varied lists are not comparable: they differ for other reasons than the change.
@@ -164,12 +163,12 @@ pub(super) async fn suggest(
             rules,
             ..Request::routed(view.slots.clone(), route)
         };
-        let unchanged = super::question(view, profile, schema, false, plain);
+        let unchanged = super::question(view, stored, schema, false, plain);
         Some(asking::complete_outfit(route, state.profiles(), unchanged, times).await?)
     };
     let viewing = Viewing {
         person,
-        customer: customer_id,
+        customer,
         outfit: view.begun.or(view.edited.map(|edited| edited.seq)),
         completion_id: &ticket,
         live,

@@ -37,7 +37,7 @@ pub(crate) fn router() -> Routes {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SimilarQuery {
-    /// A stored customer: only what fits them, in sizes of theirs that are in stock, without what they never wear.
+    /// A stored customer: only what fits them, in sizes of theirs that are in stock, without what they never wear or own.
     #[param(value_type = Option<CustomerIdSchema>, example = "c-000010")]
     customer: Option<String>,
     /// Only what is in stock in this store.

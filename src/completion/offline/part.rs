@@ -45,6 +45,7 @@ pub struct Job {
     /// The shop's, of which those count that do when the job begins.
     pub rules: Arc<Rules>,
     pub holdout: Holdout,
+    pub bought_again: Vec<String>,
     pub begun: Timestamp,
     pub profiles: Profiles,
     pub dialect: Dialect,
@@ -163,6 +164,7 @@ async fn answer(
         catalogue: &job.catalogue,
         articles: &job.articles,
         rules: &job.rules,
+        bought_again: &job.bought_again,
     };
     let found = complete_many(served, job.wanted.method, &requests, Instant::now() + PATIENCE).await?;
     for ((line, customer), found) in customers.into_iter().zip(found) {

@@ -10,7 +10,7 @@ use atelier_core::domain::{Customer, CustomerId, Features, Schema};
 use atelier_files::Dialect;
 
 use super::OfflineError;
-use crate::{completion, platform::db::Store};
+use crate::{completion::Stored, platform::db::Store};
 
 #[derive(Debug, Clone)]
 pub enum Profiles {
@@ -35,7 +35,7 @@ impl Profiles {
     pub(super) async fn get(
         &self,
         ids: BTreeSet<&CustomerId>,
-    ) -> Result<HashMap<CustomerId, Arc<completion::Stored>>, OfflineError> {
+    ) -> Result<HashMap<CustomerId, Arc<Stored>>, OfflineError> {
         match self {
             Self::Stored(store) => {
                 let ids: Vec<CustomerId> = ids.into_iter().cloned().collect();
@@ -43,13 +43,13 @@ impl Profiles {
                 let mut bought = store.customers().purchases_of(&ids).await?;
                 let profile = |Customer { id, features }: Customer| {
                     let bought = bought.remove(&id).unwrap_or_default();
-                    (id, Arc::new(completion::Stored::new(features, bought)))
+                    (id, Arc::new(Stored::new(features, bought)))
                 };
                 Ok(found.into_iter().map(profile).collect())
             }
             Self::Held(held) => {
-                let profile = |id: &CustomerId| Some((id.clone(), Arc::new(held.get(id)?.clone().into())));
-                Ok(ids.into_iter().filter_map(profile).collect())
+                let stored = |id| Some(Arc::new(Stored::new(held.get(id)?.clone(), Vec::new())));
+                Ok(ids.into_iter().filter_map(|id| Some((id.clone(), stored(id)?))).collect())
             }
         }
     }

@@ -9,8 +9,8 @@ use crate::platform::db::{
     Conflict, Resource, Resources, Store, StoreError, connect::Dialect, json, pages, search, upsert, values,
 };
 
-/// As many articles as training gives a model of a customer.
-const MOST_PURCHASES: u32 = 500;
+/// The most articles of a profile: memory is limited.
+const MOST_PURCHASES: u32 = 5000;
 
 pub type Customers<'a> = Resources<'a, Customer>;
 

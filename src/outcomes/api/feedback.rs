@@ -187,7 +187,11 @@ async fn record_all(
         for report in part {
             let result = report.and_then(|(report, _)| {
                 let result = recorded.next().expect("every report has a result; this is a bug");
-                result.map(|recorded| RecordedEvent::new(report.id, recorded)).map_err(super::event_problem)
+                let recorded = result.map_err(super::event_problem)?;
+                if let Some(customer) = report.customer.filter(|_| report.kind.is_sale()) {
+                    state.profiles().forget(&customer);
+                }
+                Ok(RecordedEvent::new(report.id, recorded))
             });
             match result {
                 // The other events would fail, too.

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{
     acceptance::SuggestedArticle,
-    feedback::{FeedbackEvent, Recorded},
+    feedback::{FeedbackEvent, Recorded, parse_times},
     ledger::take_turns,
 };
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
         Store, StoreError,
         pages::{self, PART},
         record::Record,
+        values,
     },
 };
 
@@ -180,6 +181,18 @@ impl Events<'_> {
         };
         let key = |row: &AnyRow| row.try_get("article_id");
         pages::stream(self.store, String::new(), PART, query, key, |row| Ok(Purchase::from_row(row)?))
+    }
+
+    /// The articles that a customer bought and did not send back, up to `n`, with the time; the latest first.
+    pub async fn latest_purchases(
+        self,
+        customer: &CustomerId,
+        n: u32,
+    ) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
+        let sql = "select article_id, at from purchases where customer_id = $1 and bought > returned
+             order by at desc, article_id limit $2";
+        let rows = sqlx::query_as_with(sql, values![customer.as_str(), i64::from(n)]);
+        parse_times("purchases", rows.fetch_all(self.store.readers()?).await?)
     }
 
     /// How many articles customers bought, each time they did.

@@ -206,36 +206,7 @@ impl Feedback<'_> {
         .bind(customer.as_str())
         .fetch_all(self.store.readers()?)
         .await?;
-        parse_times(rows)
-    }
-
-    /// The articles that something happened to for a customer, up to `n`, with the time; the latest first. What came back does
-    /// not count as bought.
-    pub async fn latest(
-        self,
-        customer: &CustomerId,
-        kind: FeedbackKind,
-        n: u32,
-    ) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
-        let rows = sqlx::query_as(
-            "select article_id, max(at) from (
-                select article_id, at from feedback_events
-                where customer_id = $1 and kind = $2 and withdrawn_at is null
-                union all
-                select article_id, at from purchases where customer_id = $1 and $2 = 'bought'
-             ) as latest
-             where $2 <> 'bought' or not exists (
-                select 1 from purchases
-                where customer_id = $1 and purchases.article_id = latest.article_id and returned >= bought
-             )
-             group by article_id order by max(at) desc, article_id limit $3",
-        )
-        .bind(customer.as_str())
-        .bind(kind.as_str())
-        .bind(i64::from(n))
-        .fetch_all(self.store.readers()?)
-        .await?;
-        parse_times(rows)
+        parse_times("feedback_events", rows)
     }
 
     /// Customers who refused suggestions since their last outfit was saved, with the number of articles; who has waited
@@ -409,10 +380,13 @@ impl FromRow<'_, AnyRow> for FeedbackCounts {
     }
 }
 
-fn parse_times(rows: Vec<(String, i64)>) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
+pub(super) fn parse_times(
+    table: &'static str,
+    rows: Vec<(String, i64)>,
+) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
     let parse = |(id, at): (String, i64)| match ArticleId::new(&id) {
         Ok(id) => Ok((id, Timestamp::from_millis(at))),
-        Err(error) => Err(StoreError::Damaged { table: "feedback_events", id, reason: error.to_string() }),
+        Err(error) => Err(StoreError::Damaged { table, id, reason: error.to_string() }),
     };
     rows.into_iter().map(parse).collect()
 }

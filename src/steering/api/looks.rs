@@ -128,7 +128,7 @@ const MOST_EXPLAINED: usize = 4;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LooksQuery {
-    /// A stored customer: only looks for them, of what fits, in sizes of theirs that are in stock, without what they never wear.
+    /// A stored customer: only looks for them, of what fits, in sizes of theirs that are in stock, without what they never wear or own.
     #[param(value_type = Option<CustomerIdSchema>, example = "c-000010")]
     customer: Option<String>,
     /// Maximum number of looks.

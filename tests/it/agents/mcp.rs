@@ -43,7 +43,7 @@ fn names(listed: &Value) -> Vec<&str> {
 
 impl Service {
     /// The structured result of a tool, or its problem.
-    async fn tool(&self, name: &str, arguments: &Value) -> Result<Value, Value> {
+    pub async fn tool(&self, name: &str, arguments: &Value) -> Result<Value, Value> {
         let call = message(self, "tools/call", json!({"name": name, "arguments": arguments}));
         let mut result = result(&call.await);
         let text: Value = serde_json::from_str(text(&result["content"][0]["text"])).unwrap();

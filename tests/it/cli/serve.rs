@@ -21,7 +21,7 @@ use crate::{
     },
     completion::tickets,
     harness::{
-        Call, Html, ONNX_RUNTIME, TestDatabase, apply, model_server::ModelServer, models, on_postgres,
+        Call, Html, ONNX_RUNTIME, TestDatabase, apply, ids, model_server::ModelServer, models, on_postgres,
         on_sqlite, tls::Tls, tools, until,
     },
     releases::{
@@ -602,4 +602,25 @@ async fn an_import_that_cannot_be_spooled_may_be_sent_again(db: TestDatabase) {
     let import = served.call(Method::POST, "articles/bulk").body("application/x-ndjson", "{}");
     assert_eq!(import.is(503).await.header("retry-after"), "1");
     served.stop().await;
+}
+
+#[apply(on_sqlite)]
+async fn types_that_people_buy_again_are_suggested_again(db: TestDatabase) {
+    fill(&db).await;
+    let served =
+        Served::launch(serve_demo(&db, &["--set", "shop.bought_again=[\"Coats\", \"Sokcs\"]"])).await;
+    let ask = async |kind: &str| {
+        let body =
+            json!({"customer": "c-014871", "outfit": ["a-00134", null], "filters": {"types": {"1": [kind]}}});
+        ids(&served.call(Method::POST, "complete").json(body).ok().await["blanks"][0]["suggestions"])
+    };
+    let (coats, bags) = (ask("coat").await, ask("bag").await);
+    let bought = [&coats[0], &bags[0]]
+        .map(|article| json!({"id": article, "kind": "bought", "customer": "c-014871", "article": article}));
+    served.call(Method::POST, "events").json(json!(bought)).is(200).await;
+    assert_eq!(ask("coat").await, coats);
+    assert_eq!(ask("bag").await[..4], bags[1..]);
+    let log = served.stop().await;
+    log.has([r#"shop.bought_again has \"Sokcs\", and no article has this type yet; check its spelling"#]);
+    log.lacks(["Coats"]);
 }

@@ -7,6 +7,7 @@ pub mod fitting;
 pub mod moment;
 pub mod new_articles;
 pub mod offering;
+pub mod owned;
 pub mod reasons;
 pub mod remembered_outfits;
 pub mod scoring;

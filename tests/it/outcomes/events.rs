@@ -186,7 +186,7 @@ async fn purchases_are_what_the_customer_had(db: TestDatabase) {
     let folder = folder_with_schema(|schema| {
         let begin = schema.find("name = \"preferred_styles\"").unwrap();
         let end = begin + schema[begin..].find("]\n").unwrap();
-        let had = format!("name = \"had\"\nkind = \"set\"\nagain = false\nvalues = {ids:?}\n");
+        let had = format!("name = \"had\"\nkind = \"set\"\nvalues = {ids:?}\n");
         format!("{}{had}{}", &schema[..begin], &schema[end + 2..])
     });
     // The tables' names are as long as before.

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// A site whose pages no setting names.
-const SHOP: &str = "https://boutique.example";
+pub const SHOP: &str = "https://boutique.example";
 const LOOKS: &str = "/articles/a-00134/looks";
 const SIMILAR: &str = "/articles/a-00134/similar";
 
@@ -33,7 +33,7 @@ pub async fn publish(service: &Service, origin: &str) -> (String, ApiKey) {
     service.issue_for(Opens::Pages(vec![origin.parse().unwrap()])).await
 }
 
-fn sign(record: &ApiKey, customer: &str, seconds: i64) -> String {
+pub fn sign(record: &ApiKey, customer: &str, seconds: i64) -> String {
     let text = format!("{customer}|{}", now().millis() / 1000 + seconds);
     let secret = &record.publishable.as_ref().unwrap().secret.0;
     let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap().chain_update(&text);
@@ -49,7 +49,7 @@ fn get(service: &Service, path: &str, key: &str) -> Call {
     as_page(service.get(path), key)
 }
 
-fn with_customer(path: &str, customer: &str) -> String {
+pub fn with_customer(path: &str, customer: &str) -> String {
     let customer: String = form_urlencoded::byte_serialize(customer.as_bytes()).collect();
     format!("{path}?customer={customer}")
 }

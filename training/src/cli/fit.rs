@@ -20,6 +20,7 @@ use crate::{
     data::Data,
     evaluate::{Cases, Rival, name},
     fit::{EpochRecord, Event, FitConfig, Outcome, Overrides, RunConfig, RunFolder, Watch, fit, hand_over},
+    import::why_unseen,
 };
 
 #[derive(Debug, Args)]
@@ -110,6 +111,9 @@ impl Fit {
             data.development().len(),
             start.elapsed().as_secs_f64(),
         );
+        if let Some(why) = why_unseen(&data) {
+            eprintln!("{why}");
+        }
         let overrides = Overrides { file: self.config.as_deref(), set: &self.set };
         let config = RunConfig::new(self.method, &data, &self.data, overrides, |fit| self.apply_flags(fit))?;
         // A match always learns from attributes.

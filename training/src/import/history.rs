@@ -19,7 +19,10 @@ use atelier_core::domain::{
 use atelier_files::SCHEMA;
 
 use super::{rewrite, rows};
-use crate::{data::names_articles, number::real};
+use crate::{
+    data::{Data, names_articles},
+    number::real,
+};
 
 /// The feature's name.
 pub(super) const NAME: &str = HAD;
@@ -86,6 +89,30 @@ pub(super) fn add(folder: &Path, schema: &Schema, by_time: bool) -> Result<Optio
     Ok(Some(average))
 }
 
+/// Why models of this data do not see what customers had; `None` if a feature says it.
+pub fn why_unseen(data: &Data) -> Option<String> {
+    if data.schema().features().iter().any(|feature| feature.name == NAME || data.named_by(feature).is_some())
+    {
+        return None;
+    }
+    let mut outfits = vec![0; data.customers().len()];
+    for outfit in data.training().iter().chain(data.development()) {
+        outfits[data.outfits().customer(*outfit) as usize] += 1;
+    }
+    let customers = data.validation().iter().map(|outfit| data.outfits().customer(*outfit) as usize);
+    let average = average_of(customers.map(|customer| outfits[customer]));
+    Some(format!(
+        "models do not see what customers had: on average, the customer of a validation outfit has {average:.1} training outfits; \
+         from {ENOUGH} on, `import` adds the feature {NAME:?}, unless --no-history"
+    ))
+}
+
+/// The mean of the numbers of training outfits of the customers of validation outfits.
+fn average_of(outfits: impl ExactSizeIterator<Item = usize>) -> f64 {
+    let all = outfits.len().max(1);
+    real(outfits.map(|outfits| outfits.min(MOST_COUNTED)).sum::<usize>()) / real(all)
+}
+
 /// Removes the feature from a data folder's tables and schema if an earlier import added it.
 pub(super) fn remove(folder: &Path, schema: &Schema) -> Result<()> {
     let own = own_part(schema.source());
@@ -148,9 +175,8 @@ impl Histories {
     }
 
     fn outfits_per_customer(&self) -> f64 {
-        let outfits =
-            |customer| self.by_customer.get(customer).map_or(0, |history| history.outfits.min(MOST_COUNTED));
-        real(self.validation.iter().map(outfits).sum::<usize>()) / real(self.validation.len().max(1))
+        let outfits = |customer| self.by_customer.get(customer).map_or(0, |history| history.outfits);
+        average_of(self.validation.iter().map(outfits))
     }
 
     fn had_by(&self, customer: &CustomerId) -> Vec<String> {

@@ -23,7 +23,10 @@ use atelier_files::{
     TableColumns, Writer,
 };
 
-pub use self::orders::{Received, Unknown, WINDOW};
+pub use self::{
+    history::why_unseen,
+    orders::{Received, Unknown, WINDOW},
+};
 
 use crate::{
     data::repeats::{Groups, Repeated, find_repeated},

@@ -379,7 +379,13 @@ fn what_customers_had_becomes_a_feature() {
     assert_eq!(schema.feature("had").unwrap().values.len(), 10);
     assert!(!home.text("fewer/customers.jsonl").contains("bulb-2"));
 
-    home.output_of("fit --method none --data garden --config settings.toml");
+    let fit = "fit --method none --config settings.toml --data";
+    let (_, said) = home.outputs_of(&format!("{fit} garden"));
+    assert!(!said.contains("models do not see"), "{said}");
+    let (_, said) = home.outputs_of(&format!("{fit} without"));
+    let why = "models do not see what customers had: on average, the customer of a validation outfit has 8.7 training \
+               outfits; from 8 on, `import` adds the feature \"had\", unless --no-history";
+    assert_has(&said, &[why]);
     home.output_of("evaluate --data garden --runs runs/garden/none-1");
     let evaluation = home.json("runs/garden/none-1/evaluation.json");
     let segments = evaluation["segments"].as_array().unwrap();

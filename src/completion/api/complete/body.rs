@@ -171,7 +171,7 @@ pub(crate) struct FiltersBody {
     in_stock: bool,
     /// Only articles in stock in this store. Stock without a store counts in each.
     store: Option<String>,
-    /// Never suggest articles that the customer's no-gos exclude. True by default.
+    /// Never suggest articles that the customer's no-gos exclude, or that they bought and did not return. True by default.
     no_gos: bool,
 }
 

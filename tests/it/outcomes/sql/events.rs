@@ -10,7 +10,7 @@ use atelier::{
 use atelier_core::domain::Timestamp;
 use futures_util::future::join_all;
 
-use crate::harness::{NOW, all, apply, contract, customer_id, event, feedback, with_customers};
+use crate::harness::{NOW, all, apply, article_id, contract, customer_id, event, feedback, with_customers};
 
 const HOUR: Duration = Duration::from_hours(1);
 const WINDOW: Duration = Duration::from_hours(7 * 24);
@@ -160,6 +160,8 @@ async fn what_came_back_is_no_purchase(store: Store) {
     ];
     record(&store, &first).await;
     assert_eq!(bought().await, "c\nb", "the latest first");
+    let latest = store.events().latest_purchases(&customer_id("c"), 1).await.unwrap();
+    assert_eq!(latest, [(article_id("c"), NOW + HOUR)]);
     record(&store, &[bought_or_back("5", buy, "7", "a")]).await;
     assert_eq!(bought().await, "c\nb", "it came back before");
     record(&store, &[bought_or_back("6", buy, "8", "a"), bought_or_back("7", back, "7", "c")]).await;

@@ -13,8 +13,8 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::harness::{
-    LATER, NOW, TestDatabase, add_person, all, apply, article_id, contract, customer_id, feedback, name,
-    open_outfit, outfit, with_customers,
+    LATER, NOW, TestDatabase, add_person, all, apply, contract, customer_id, feedback, name, open_outfit,
+    outfit, with_customers,
 };
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
@@ -224,8 +224,6 @@ async fn the_queue_knows_who_waits(db: TestDatabase) {
     assert_eq!(waiting().await, [(customer_id("d"), 2)], "refused after the last outfit");
     let longest = store.saved_outfits().longest_ago(9).await.unwrap();
     assert_eq!(longest, [(customer_id("d"), NOW), (customer_id("c"), LATER)]);
-    let latest = store.feedback().latest(&customer_id("d"), FeedbackKind::Rejected, 1).await.unwrap();
-    assert_eq!(latest, [(article_id("a"), LATER)]);
 }
 
 #[apply(contract)]

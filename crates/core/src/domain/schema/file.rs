@@ -67,7 +67,6 @@ struct FeatureTable {
     excludes: Option<String>,
     of: Option<Spanned<Of>>,
     types: Option<Spanned<Vec<String>>>,
-    again: Option<Spanned<bool>>,
     /// One table or a list of tables.
     requires: Option<Spanned<toml::Value>>,
 }
@@ -142,7 +141,6 @@ impl Schema {
             spans.extend(table.requires.as_ref().map(Spanned::span));
             spans.extend(table.of.as_ref().map(Spanned::span));
             spans.extend(table.types.as_ref().map(Spanned::span));
-            spans.extend(table.again.as_ref().map(Spanned::span));
             says_of |= table.of.is_some();
             features.push(feature(table)?);
         }
@@ -178,8 +176,8 @@ impl Schema {
         if Self::parse(&source).is_ok() { source } else { self.source.clone() }
     }
 
-    /// Finds the text that models depend on. `spans` are the bytes of what `outfit`, `display`, `requires`,
-    /// `of`, `types` and `again` say in the source.
+    /// Finds the text that models depend on. `spans` are the bytes of what `outfit`, `display`, `requires`, `of` and `types` say in
+    /// the source.
     fn with_learned(mut self, spans: &[Range<usize>]) -> Self {
         if !spans.is_empty() {
             let learned = without_values(&self.source, spans);
@@ -189,7 +187,6 @@ impl Schema {
                     requires: Vec::new(),
                     types: Vec::new(),
                     of_outfit: false,
-                    again: true,
                     ..feature
                 };
                 features.map(learned).collect::<Vec<_>>()
@@ -261,28 +258,13 @@ fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
         None => Vec::new(),
     };
     let of_outfit = table.of.is_some_and(|of| *of.get_ref() == Of::Outfit);
-    let again = table.again.is_none_or(Spanned::into_inner);
-    if !again && kind != Kind::Set {
-        return Err(refuse("only a set of articles takes `again = false`".into()));
-    }
     let types = table.types.map(Spanned::into_inner);
     if types.as_ref().is_some_and(|types| types.is_empty() || types.iter().any(|kind| kind.trim().is_empty()))
     {
         return Err(refuse("`types` has no type, or one without a name; leave it out for all".into()));
     }
     let types = types.unwrap_or_default().iter().map(|kind| fold_for("type", kind)).collect();
-    Ok(Feature {
-        name,
-        label,
-        kind,
-        values,
-        excludes: table.excludes,
-        requires,
-        types,
-        of_outfit,
-        again,
-        index,
-    })
+    Ok(Feature { name, label, kind, values, excludes: table.excludes, requires, types, of_outfit, index })
 }
 
 /// `index` has the feature's values.

@@ -59,8 +59,6 @@ pub struct Feature {
     types: Vec<String>,
     /// Whether it describes an outfit, such as its occasion, instead of the customer.
     pub of_outfit: bool,
-    /// Whether the articles that it names may be suggested again.
-    pub again: bool,
     index: HashMap<String, u32>,
 }
 
@@ -312,7 +310,7 @@ impl Schema {
         &self.source
     }
 
-    /// The part of the TOML that models depend on: without `requires` and `again`, which only filter, `of`, which only
+    /// The part of the TOML that models depend on: without `requires`, which only filters, `of`, which only
     /// sorts the features, `types` and `display`, which are for people, and `outfit`, which outfits themselves show. Adding them leaves models valid.
     pub fn learned_source(&self) -> &str {
         &self.learned
