@@ -21,7 +21,7 @@ use atelier_files::{
 use clap::Args;
 use indicatif::HumanCount;
 
-use super::{Settings, progress::Progress, serve::draw_key};
+use super::{Settings, progress::Progress, serve::draw_key, served_release};
 use crate::{
     completion::tickets::Tickets,
     config::Config,
@@ -31,7 +31,7 @@ use crate::{
     },
     outcomes::events::{Recorder, Summary},
     platform::db::{Counts, Store},
-    releases::{self as live_release, coverage::Census},
+    releases::coverage::Census,
     steering::looks::{
         Look,
         files::{Read, read, store_all},
@@ -184,7 +184,7 @@ async fn import_files(
 ) -> Result<Option<(Report, Imported)>> {
     let mut census = match files.articles {
         Some(_) if options.change != Change::Delete => {
-            served_release(settings, store).await?.map(Census::new)
+            open_served_release(settings, store).await?.map(Census::new)
         }
         _ => None,
     };
@@ -331,10 +331,9 @@ pub(super) fn show_steps(tell: impl Fn(&str) + Send + Sync) -> impl Fn(Step<'_>)
 }
 
 /// The release that a service with these settings serves; None if it has none that can be read.
-pub(super) async fn served_release(settings: &Settings, store: &Store) -> Result<Option<Arc<Release>>> {
-    let models = &settings.config.models;
-    let name = live_release::activated(store).await?.unwrap_or_else(|| models.release.clone());
-    Ok(Release::open(&models.folder.join(name)).ok().map(Arc::new))
+pub(super) async fn open_served_release(settings: &Settings, store: &Store) -> Result<Option<Arc<Release>>> {
+    let folder = settings.config.models.folder.join(served_release(settings, store).await?);
+    Ok(Release::open(&folder).ok().map(Arc::new))
 }
 
 /// Finds the tables of a folder, and prints a note about missing ones: a file may have a typo in its name.
