@@ -25,6 +25,7 @@ pub struct Exposure {
     suggestions: Counters<1>,
     events: Counters<2>,
     shop_events: Counters<2>,
+    unknown_articles: Counter,
 }
 
 impl Follower for Exposure {}
@@ -48,6 +49,7 @@ impl Default for Exposure {
             suggestions: Family::default(),
             events: Family::default(),
             shop_events: Family::default(),
+            unknown_articles: Counter::default(),
         };
         // Starting at zero, so that the first one shows as an increase.
         for is_new in [false, true] {
@@ -81,6 +83,11 @@ impl Exposure {
             "Events of customers and visitors, by kind and result (recorded, known or refused)",
             self.shop_events.clone(),
         );
+        registry.register(
+            "events_unknown_article",
+            "Recorded events of articles that the catalogue does not have",
+            self.unknown_articles.clone(),
+        );
     }
 
     pub(crate) fn add_shop_event(&self, kind: FeedbackKind, recorded: EventRecorded) {
@@ -90,6 +97,15 @@ impl Exposure {
 
     pub(crate) fn add_refused(&self, count: usize) {
         self.add_shop_events("", "refused", count as u64);
+    }
+
+    pub(crate) fn add_unknown_articles(&self, count: usize) {
+        self.unknown_articles.inc_by(count as u64);
+    }
+
+    /// How many recorded events were of articles that the catalogue does not have.
+    pub(crate) fn count_unknown_articles(&self) -> u64 {
+        self.unknown_articles.get()
     }
 
     /// The kind is empty in refused events, which may have none.
