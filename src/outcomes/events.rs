@@ -100,11 +100,7 @@ impl Recorder<'_> {
     ) -> Result<Vec<Result<Receipt, ReportError>>, StoreError> {
         let live = self.serving.and_then(|(releases, _)| releases.current());
         let (articles, types) = self.name_articles(live.as_deref(), &reports).await?;
-        let (mut events, mut refused, mut warnings) = (
-            Vec::with_capacity(reports.len()),
-            Vec::with_capacity(reports.len()),
-            Vec::with_capacity(reports.len()),
-        );
+        let (mut events, mut refused, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for (report, article) in reports.into_iter().zip(articles) {
             match self.check(report, article, &types, live.as_deref(), now).await {
                 Ok((event, warning)) => {
@@ -126,8 +122,11 @@ impl Recorder<'_> {
         if let Some((releases, _)) = self.serving {
             let exposure = releases.follower::<Exposure>();
             exposure.add_refused(results.iter().filter(|result| result.is_err()).count());
-            let of_unknown = results.iter().flatten().filter(|receipt| receipt.is_of_unknown_article());
-            exposure.add_unknown_articles(of_unknown.count());
+            let is_unknown = |Receipt { event, warning }: &&Receipt| {
+                event.recorded == Recorded::Now
+                    && warning.as_ref().is_some_and(|one| one.code == UNKNOWN_ARTICLE)
+            };
+            exposure.add_unknown_articles(results.iter().flatten().filter(is_unknown).count());
         }
         Ok(results)
     }
@@ -330,14 +329,6 @@ fn warn_of_unknown_article(id: &ArticleId) -> Warning {
         id.as_str()
     );
     Warning::new(UNKNOWN_ARTICLE, detail)
-}
-
-impl Receipt {
-    /// Whether it is recorded now, of an article that the catalogue does not have.
-    fn is_of_unknown_article(&self) -> bool {
-        self.event.recorded == Recorded::Now
-            && self.warning.as_ref().is_some_and(|warning| warning.code == UNKNOWN_ARTICLE)
-    }
 }
 
 /// Why the rows of a file were not all read.

@@ -20,7 +20,7 @@ use crate::{
 /// Counters with a value for each of some labels.
 type Counters<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Counter>;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Exposure {
     suggestions: Counters<1>,
     events: Counters<2>,
@@ -43,31 +43,19 @@ impl Observer for Exposure {
     }
 }
 
-impl Default for Exposure {
-    fn default() -> Self {
-        let exposure = Self {
-            suggestions: Family::default(),
-            events: Family::default(),
-            shop_events: Family::default(),
-            unknown_articles: Counter::default(),
-        };
+impl Exposure {
+    pub fn register(&self, registry: &mut Registry) {
         // Starting at zero, so that the first one shows as an increase.
         for is_new in [false, true] {
-            exposure.add_suggestions(is_new, 0);
+            self.add_suggestions(is_new, 0);
             for kind in FeedbackKind::ALL {
-                exposure.add_event(kind, is_new, 0);
+                self.add_event(kind, is_new, 0);
             }
         }
         for kind in FeedbackKind::ALL {
-            exposure.add_shop_events(kind.shop_word(), "recorded", 0);
+            self.add_shop_events(kind.shop_word(), "recorded", 0);
         }
-        exposure.add_refused(0);
-        exposure
-    }
-}
-
-impl Exposure {
-    pub fn register(&self, registry: &mut Registry) {
+        self.add_refused(0);
         registry.register(
             "suggestions",
             "Suggestions in answers, of articles that the release was trained with (known) and of others (new)",

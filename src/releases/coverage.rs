@@ -38,7 +38,7 @@ impl Unknown {
         let is_one = articles.is_none_or(|articles| articles == 1);
         let (are, fit) = if is_one { ("is", "fits") } else { ("are", "fit") };
         let number = articles.map(count_articles);
-        let of = number.iter().map(|number| format!(" of {number}")).collect::<String>();
+        let of = number.as_ref().map_or_else(String::new, |number| format!(" of {number}"));
         let number = number.as_deref().unwrap_or("the article");
         match self {
             Self::Article => format!(

@@ -99,16 +99,11 @@ enum EventKind {
 
 fn read_event(mut fields: Map<String, Value>) -> Result<EventRow, Problem> {
     let read = EventRow::read(&mut fields);
-    let mut findings: Vec<Finding> =
-        fields.keys().map(|name| Finding::at(step(name), "an event has no such field")).collect();
-    match read {
-        Ok(row) if findings.is_empty() => return Ok(row),
-        Ok(_) => {}
-        Err(faults) => {
-            findings.extend(faults.into_iter().map(|(name, reason)| Finding::at(step(name), reason)))
-        }
-    }
-    Err(Problem::invalid(findings))
+    let others = fields.keys().map(|name| Finding::at(step(name), "an event has no such field"));
+    let faults = read.as_ref().err().into_iter().flatten();
+    let faults = faults.map(|(name, reason)| Finding::at(step(name), reason.as_str()));
+    let findings: Vec<Finding> = others.chain(faults).collect();
+    read.ok().filter(|_| findings.is_empty()).ok_or_else(|| Problem::invalid(findings))
 }
 
 /// A recorded event.
