@@ -8,7 +8,6 @@ a list, must have all that the guide shows as its answer.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -73,7 +72,6 @@ first, parts = cells(ending)
 sections, titles = [section for section, _ in steps], [title for title, _ in parts]
 assert titles == sections, f"docs/examples/api.{ending} has the cells {titles}, docs/api.md examples in {sections}"
 program = before + first + after.join(code for _, code in parts)
-program = program.replace("http://127.0.0.1:8080", os.environ["ATELIER_URL"])
 ran = subprocess.run(command, input=program, text=True, stdout=subprocess.PIPE)
 printed = ran.stdout.split(NEXT + "\n")
 assert ran.returncode == 0, f"failed after {printed[-1]}"

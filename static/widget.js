@@ -3,8 +3,30 @@
 (() => {
   const HERE = document.currentScript ? new URL(document.currentScript.src).origin : "";
   const LABELS = {
-    looks: "Complete the look", similar: "Similar articles", look: "Look {n}", total: "Whole look: {price}", size: "Size", choose: "Choose a size",
-    soldOut: "{size}, sold out", add: "Add to cart", addOf: "Add to cart: {name}", added: "{name} is in your cart", none: "Nothing fits right now",
+    en: {
+      looks: "Complete the look", similar: "Similar articles", look: "Look {n}", total: "Whole look: {price}", size: "Size", choose: "Choose a size",
+      soldOut: "{size}, sold out", add: "Add to cart", addOf: "Add to cart: {name}", added: "{name} is in your cart", none: "Nothing fits right now",
+    },
+    de: {
+      looks: "Dazu passt", similar: "Ähnliche Artikel", look: "Look {n}", total: "Ganzer Look: {price}", size: "Größe", choose: "Größe wählen",
+      soldOut: "{size}, ausverkauft", add: "In den Warenkorb", addOf: "In den Warenkorb: {name}", added: "{name} ist im Warenkorb",
+      none: "Gerade passt nichts",
+    },
+    fr: {
+      looks: "Compléter le look", similar: "Articles similaires", look: "Look {n}", total: "Look complet : {price}", size: "Taille",
+      choose: "Choisir une taille", soldOut: "{size}, épuisé", add: "Ajouter au panier", addOf: "Ajouter au panier : {name}",
+      added: "{name} est dans votre panier", none: "Rien ne convient pour le moment",
+    },
+    it: {
+      looks: "Completa il look", similar: "Articoli simili", look: "Look {n}", total: "Look completo: {price}", size: "Taglia",
+      choose: "Scegli una taglia", soldOut: "{size}, esaurito", add: "Aggiungi al carrello", addOf: "Aggiungi al carrello: {name}",
+      added: "{name} è nel carrello", none: "Al momento non c’è niente di adatto",
+    },
+    es: {
+      looks: "Completa el look", similar: "Artículos similares", look: "Look {n}", total: "Look completo: {price}", size: "Talla",
+      choose: "Elige una talla", soldOut: "{size}, agotado", add: "Añadir al carrito", addOf: "Añadir al carrito: {name}",
+      added: "{name} está en tu carrito", none: "Ahora mismo no hay nada adecuado",
+    },
   };
   // This page, for its events and for counting them once.
   const PAGE = [...crypto.getRandomValues(new Uint8Array(12))].map(byte => byte.toString(16).padStart(2, "0")).join("");
@@ -80,8 +102,10 @@
     get #similar() { return this.getAttribute("mode") === "similar"; }
     get #n() { return Math.min(Math.max(parseInt(this.getAttribute("n"), 10) || (this.#similar ? 8 : 1), 1), 16); }
     get #src() { return (this.getAttribute("src") || HERE).replace(/\/+$/, ""); }
+    get #language() { return this.closest("[lang]")?.lang; }
     get #labels() {
-      try { return { ...LABELS, ...JSON.parse(this.getAttribute("labels") || "{}") }; } catch { return LABELS; }
+      const labels = LABELS[this.#language?.split("-")[0].toLowerCase()] ?? LABELS.en;
+      try { return { ...labels, ...JSON.parse(this.getAttribute("labels") || "{}") }; } catch { return labels; }
     }
 
     // Several attributes are often set one after another.
@@ -237,9 +261,8 @@
     }
 
     #price(amount, currency) {
-      const language = this.closest("[lang]")?.lang || undefined;
       const style = { style: "currency", currency: currency || this.getAttribute("currency") || "EUR" };
-      try { return new Intl.NumberFormat(language, style).format(amount); } catch { return String(amount); }
+      try { return new Intl.NumberFormat(this.#language || undefined, style).format(amount); } catch { return String(amount); }
     }
 
     // False if the page prevented it.

@@ -1,14 +1,18 @@
 """The requests of docs/api.md with the Python client, in the order of the page. clients/check runs them."""
 
 import hashlib
+import os
+import time
 
 from atelier_client import Client, ProblemError
 
-client = Client("http://127.0.0.1:8080")  # with a key: Client("https://…", key="atl_…"), or the variable ATELIER_KEY
+url = os.environ.get("ATELIER_URL", "http://127.0.0.1:8080")
+run = f"py-{time.time_ns()}"  # so that ids are new each time
+client = Client(url)  # with a key: Client("https://…", key="atl_…"), or the variable ATELIER_KEY
 
 # %% API keys
 try:
-    Client("http://127.0.0.1:8080", key="atl_not-a-key").list_methods()
+    Client(url, key="atl_not-a-key").list_methods()
 except ProblemError as problem:
     print(problem)
 
@@ -139,7 +143,7 @@ print(client.score_outfit(customer="mara", outfit=["a-00134", "a-01243", "a-0056
 # %% Feedback
 event = {"completion_id": completion["completion_id"], "slot": 1, "customer": "mara"}
 event["article"] = completion["blanks"][0]["suggestions"][0]["article"]["id"]
-print(client.report_feedback([{**event, "id": "view-py", "kind": "shown"}, {**event, "id": "click-py", "kind": "accepted"}]))
+print(client.report_feedback([{**event, "id": f"view-{run}", "kind": "shown"}, {**event, "id": f"click-{run}", "kind": "accepted"}]))
 
 # %% Feedback
 print(client.get_feedback_counts())
@@ -152,11 +156,11 @@ for outfit in client.export_accepted_outfits():
     print(outfit)
 
 # %% Events
-event = {"kind": "bought", "customer": "mara", "article": "a-00568", "order": "py", "value": 64.5}
-print(client.record_events([{**event, "id": "order-py/1"}]))
+event = {"kind": "bought", "customer": "mara", "article": "a-00568", "order": run, "value": 64.5}
+print(client.record_events([{**event, "id": f"order-{run}/1"}]))
 
 # %% Events
-client.import_events([{"id": "view-py", "kind": "viewed", "article": "a-00568"}])
+client.import_events([{"id": f"view-{run}", "kind": "viewed", "article": "a-00568"}])
 print(client.get_event_counts(days=30))
 
 # %% Saved outfits
@@ -172,9 +176,9 @@ print({"items": list(client.list_customer_outfits("mara")), "next_cursor": None}
 # %% Routing and releases
 client.set_routing(default_method="match")
 arms = [{"name": "today", "method": "match", "share": 1}, {"name": "new", "method": "gsu", "share": 1}]
-client.put_experiment("autumn", {"arms": arms})
-client.patch_experiment("autumn", {"state": "running", "share": 20})
-client.patch_experiment("autumn", {"state": "shipped", "winner": "new"})
+client.put_experiment(f"autumn-{run}", {"arms": arms})
+client.patch_experiment(f"autumn-{run}", {"state": "running", "share": 20})
+client.patch_experiment(f"autumn-{run}", {"state": "shipped", "winner": "new"})
 print(client.get_routing())
 
 # %% Routing and releases

@@ -3,11 +3,13 @@
 import { createHash } from "node:crypto";
 import { Client, ProblemError } from "atelier-client";
 
-const client = new Client({ url: "http://127.0.0.1:8080" }); // with a key: { url: "https://…", key: "atl_…" }
+const url = process.env.ATELIER_URL ?? "http://127.0.0.1:8080";
+const run = `ts-${Date.now()}`; // so that ids are new each time
+const client = new Client({ url }); // with a key: { url: "https://…", key: "atl_…" }
 
 // %% API keys
 try {
-  await new Client({ url: "http://127.0.0.1:8080", key: "atl_not-a-key" }).listMethods();
+  await new Client({ url, key: "atl_not-a-key" }).listMethods();
 } catch (problem) {
   if (problem instanceof ProblemError) console.log(problem.message);
 }
@@ -143,7 +145,7 @@ console.log(await client.scoreOutfit({ customer: "mara", outfit: ["a-00134", "a-
 // %% Feedback
 const article = completion.blanks[0].suggestions[0].article.id;
 const event = { completion_id: completion.completion_id, slot: 1, customer: "mara", article };
-console.log(await client.reportFeedback([{ ...event, id: "view-ts", kind: "shown" }, { ...event, id: "click-ts", kind: "accepted" }]));
+console.log(await client.reportFeedback([{ ...event, id: `view-${run}`, kind: "shown" }, { ...event, id: `click-${run}`, kind: "accepted" }]));
 
 // %% Feedback
 console.log(await client.getFeedbackCounts());
@@ -156,11 +158,11 @@ for await (const outfit of client.exportAcceptedOutfits()) console.log(outfit);
 
 // %% Events
 console.log(await client.recordEvents([
-  { id: "order-ts/1", kind: "bought", customer: "mara", article: "a-00568", order: "ts", value: 64.5 },
+  { id: `order-${run}/1`, kind: "bought", customer: "mara", article: "a-00568", order: run, value: 64.5 },
 ]));
 
 // %% Events
-await client.importEvents([{ id: "view-ts", kind: "viewed", article: "a-00568" }]);
+await client.importEvents([{ id: `view-${run}`, kind: "viewed", article: "a-00568" }]);
 console.log(await client.getEventCounts({ days: 30 }));
 
 // %% Saved outfits
@@ -180,9 +182,9 @@ console.log({ items: outfits, next_cursor: null });
 // %% Routing and releases
 await client.setRouting({ default_method: "match" });
 const arms = [{ name: "today", method: "match", share: 1 }, { name: "new", method: "gsu", share: 1 }];
-await client.putExperiment("autumn", { arms });
-await client.patchExperiment("autumn", { state: "running", share: 20 });
-await client.patchExperiment("autumn", { state: "shipped", winner: "new" });
+await client.putExperiment(`autumn-${run}`, { arms });
+await client.patchExperiment(`autumn-${run}`, { state: "running", share: 20 });
+await client.patchExperiment(`autumn-${run}`, { state: "shipped", winner: "new" });
 console.log(await client.getRouting());
 
 // %% Routing and releases

@@ -21,6 +21,7 @@ use crate::{
     platform::http::{
         AppState, Finding, Kind, Problem,
         extract::{from_value, read_conditions},
+        paging::ArticleQuery,
     },
     steering::api::looks,
 };
@@ -165,7 +166,9 @@ impl Tool {
             Does::Search => {
                 let conditions: Option<Vec<String>> = take(&mut arguments, "where")?;
                 let conditions = read_conditions(conditions.unwrap_or_default())?;
-                shorten(&articles::find(state, read(arguments)?, conditions).await?)
+                let query: ArticleQuery = read(arguments)?;
+                query.r#type.as_deref().map_or(Ok(()), |kind| check_type(state, kind))?;
+                shorten(&articles::find(state, query, conditions).await?)
             }
             Does::Complete { explain } => {
                 let body = CompleteBody { explain, ..read(arguments)? };
@@ -253,6 +256,18 @@ impl Tool {
             "annotations": {"readOnlyHint": true, "openWorldHint": false},
         })
     }
+}
+
+/// An agent would take an empty list for all that there is.
+fn check_type(state: &AppState, kind: &str) -> Result<(), Problem> {
+    let Some(live) = state.releases().current() else { return Ok(()) };
+    let sets = live.catalogue.sets();
+    if sets.of_named_type(kind).is_some() {
+        return Ok(());
+    }
+    let types = sets.types().join(", ");
+    let detail = format!("the catalogue has no articles of type {kind:?}; its types are {types}");
+    Err(Problem::invalid(vec![Finding::at("/type", detail)]))
 }
 
 fn is_number_of_items(name: &str) -> bool {

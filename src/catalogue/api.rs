@@ -288,7 +288,10 @@ impl ArticleStored {
             let release = live.serving.release();
             let found = find_unknown(release, &article).into_iter().chain(find_misfits(release, &article));
             let found: Vec<Unknown> = found.collect();
-            found.iter().map(|unknown| Finding::at(pointer(unknown), unknown.describe(live.name()))).collect()
+            found
+                .iter()
+                .map(|unknown| Finding::at(pointer(unknown), unknown.describe(live.name(), None)))
+                .collect()
         });
         Self { article, warnings }
     }

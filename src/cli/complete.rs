@@ -35,6 +35,7 @@ use crate::{
         offline::{BATCH, CountedWarning, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
         rules::{Rule, Rules},
     },
+    platform::db::Store,
     releases::routing::Holdout,
     steering::documents::read_all,
 };
@@ -168,17 +169,22 @@ impl Complete {
             Models::Remote(_) => config.engine.batch,
         };
         let settings = inference::Settings { batch, queue: Job::queue(workers), ..engine };
-        let folder = config.models.folder.join(&config.models.release);
+        let store = match (&self.customers, &self.articles) {
+            (None, None) => Some(all.open_existing(all.database()?).await?),
+            _ => None,
+        };
+        let release = self.models.choose_release(all, store.as_ref()).await?;
+        let folder = config.models.folder.join(&release);
         let loaded = Engine::new(models, settings).load(&folder);
         let serving =
             loaded.map_err(|error| name_setting(error, config.engine.remote.is_some(), &all.origins))?;
         let method = self.method.unwrap_or(serving.release().manifest().default_method);
         if !serving.has(method) {
             let has = list_methods(serving.methods());
-            bail!("release {} has no method {method}; its methods are {has}", config.models.release);
+            bail!("release {release} has no method {method}; its methods are {has}");
         }
         let dialect = self.dialect.clone().into();
-        let (articles, (rules, holdout), profiles) = self.sources(all, &serving, &dialect).await?;
+        let (articles, (rules, holdout), profiles) = self.sources(store, &serving, &dialect).await?;
         let release = serving.release();
         let catalogue = Catalogue::build_with(&articles, release, read_synonyms(all)?.into());
         let articles = Arc::new(serving.articles(catalogue.index().clone()));
@@ -223,13 +229,12 @@ impl Complete {
     /// Reads the database, unless a flag names a file.
     async fn sources(
         &self,
-        settings: &Settings,
+        store: Option<Store>,
         serving: &Serving,
         dialect: &Dialect,
     ) -> Result<(Vec<Article>, (Vec<(RuleName, Rule)>, Holdout), Profiles)> {
         let schema = serving.release().schema();
-        if self.customers.is_none() && self.articles.is_none() {
-            let store = settings.open_existing(settings.database()?).await?;
+        if let Some(store) = store {
             let articles = store.articles().all().try_collect().await?;
             let rules = (read_all(&store).await?, Holdout::read(&store).await?);
             return Ok((articles, rules, Profiles::Stored(store)));

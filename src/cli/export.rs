@@ -23,7 +23,7 @@ use clap::Args;
 use futures_util::{Stream, TryStreamExt, future, stream};
 use indicatif::HumanCount;
 
-use super::{Settings, import::served_release, progress::Progress};
+use super::{Settings, import::open_served_release, progress::Progress};
 use crate::{
     outcomes::{Bought, day_of, feedback::accepted_outfits},
     platform::db::StoreError,
@@ -54,7 +54,7 @@ impl Export {
     pub(super) async fn run(self, settings: &Settings) -> Result<ExitCode> {
         let store = &settings.open_existing(settings.database()?).await?;
         let beside = self.folder.join(SCHEMA);
-        let served = served_release(settings, store).await?;
+        let served = open_served_release(settings, store).await?;
         let schema = self.choose_schema(&beside, served.as_deref())?;
         self.prepare_folder()?;
         let name = served.iter().map(|release| release.manifest().name.clone());

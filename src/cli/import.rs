@@ -15,23 +15,23 @@ use anyhow::{Context, Result, bail};
 use atelier_core::domain::{Article, Customer, LookName, Outfit, Schema, Timestamp};
 use atelier_engine::release::Release;
 use atelier_files::{
-    Delimiter, Dialect, Encoding, Files, InputFormat, Mapping, RETIRED, Report, SCHEMA, Table,
-    read_folder_schema, read_schema,
+    Delimiter, Dialect, Encoding, EventRow, Files, InputFormat, Mapping, OrderLine, RETIRED, Report, Rows,
+    SCHEMA, Table, read_folder_schema, read_schema,
 };
 use clap::Args;
 use indicatif::HumanCount;
 
-use super::{Settings, progress::Progress, serve::draw_key};
+use super::{Settings, progress::Progress, serve::draw_key, served_release};
 use crate::{
     completion::tickets::Tickets,
-    config::Config,
+    config::{Config, EventTerms},
     imports::{
         Mirrored,
         load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, Step},
     },
     outcomes::events::{Recorder, Summary},
     platform::db::{Counts, Store},
-    releases::{self as live_release, coverage::Census},
+    releases::coverage::Census,
     steering::looks::{
         Look,
         files::{Read, read, store_all},
@@ -86,6 +86,9 @@ pub(super) struct Import {
     /// the file again after an interruption.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     events: Option<PathBuf>,
+    /// Past orders: the lines from which `atelier-training import` makes outfits. Each becomes a purchase, and is recorded once.
+    #[arg(long, value_name = "FILE")]
+    orders: Option<PathBuf>,
     /// Feature schema [default: the folder's schema.toml, or the built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
@@ -103,7 +106,7 @@ pub(super) struct Import {
     merge: bool,
     /// Delete the articles and erase the customers whose `id` the files have. It needs no memory for the catalogue, so it helps when
     /// that has become too large for the service to start.
-    #[arg(long, conflicts_with_all = ["folder", "outfits", "looks", "events", "merge", "mirror"])]
+    #[arg(long, conflicts_with_all = ["folder", "outfits", "looks", "events", "orders", "merge", "mirror"])]
     delete: bool,
     /// Retire articles that the file of articles lacks.
     #[arg(long)]
@@ -127,9 +130,10 @@ impl Import {
             Some(folder) => find_files(folder)?,
             None => Files { articles, customers, outfits, looks, retired: None },
         };
-        if files.is_empty() && files.looks.is_none() && self.events.is_none() {
+        let is_without_events = self.events.is_none() && self.orders.is_none();
+        if files.is_empty() && files.looks.is_none() && is_without_events {
             bail!(
-                "nothing to import: name a folder, or files with --articles, --customers, --outfits, --looks or --events"
+                "nothing to import: name a folder, or files with --articles, --customers, --outfits, --looks, --events or --orders"
             );
         }
         if self.mirror && files.articles.is_none() {
@@ -164,12 +168,24 @@ impl Import {
         print_tables(&imported, self.delete);
         store_looks(store, looks, now).await?;
         print_left_out(&report, &imported);
-        match &self.events {
-            Some(path) => {
-                record_events(settings, store, path, &schema, &options.dialect, self.skip_bad, now).await
-            }
-            None => Ok(ExitCode::SUCCESS),
+        if is_without_events {
+            return Ok(ExitCode::SUCCESS);
         }
+        let Config { tickets, events, .. } = &settings.config;
+        let (tickets, terms) = (Tickets::start(store, tickets.terms(), draw_key, now).await?, events.terms());
+        let recorder = Recorder { store, tickets: &tickets, terms, serving: None };
+        let mut refused = 0;
+        if let Some(path) = &self.orders {
+            let rows = atelier_files::read_as(path, &schema, &options.dialect)?;
+            // They are as old as what is kept.
+            let recorder = Recorder { terms: EventTerms { late: terms.kept, ..terms }, ..recorder };
+            refused += record_orders(recorder, path, rows, now).await?;
+        }
+        if let Some(path) = &self.events {
+            let rows = atelier_files::read_as(path, &schema, &options.dialect)?;
+            refused += record("events", recorder, path, rows, |row| Ok(vec![row]), now).await?;
+        }
+        Ok(if refused == 0 || self.skip_bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
@@ -184,7 +200,7 @@ async fn import_files(
 ) -> Result<Option<(Report, Imported)>> {
     let mut census = match files.articles {
         Some(_) if options.change != Change::Delete => {
-            served_release(settings, store).await?.map(Census::new)
+            open_served_release(settings, store).await?.map(Census::new)
         }
         _ => None,
     };
@@ -280,30 +296,53 @@ async fn store_looks(
     Ok(())
 }
 
-/// Records the events of a file. Each part of it is stored for good.
-async fn record_events(
-    settings: &Settings,
-    store: &Store,
+/// Records lines of orders as purchases and returns. Those of guests, and those that are no longer kept, are left out.
+async fn record_orders(
+    recorder: Recorder<'_>,
     path: &Path,
-    schema: &Schema,
-    dialect: &Dialect,
-    skip_bad: bool,
+    lines: Rows<OrderLine>,
     now: Timestamp,
-) -> Result<ExitCode> {
-    let Config { tickets, events, .. } = &settings.config;
-    let tickets = Tickets::start(store, tickets.terms(), draw_key, now).await?;
-    let recorder = Recorder { store, tickets: &tickets, terms: events.terms(), serving: None };
-    let mut rows = atelier_files::read_as(path, schema, dialect)?;
+) -> Result<u64> {
+    let (mut of_guests, mut old, kept) = (0_u64, 0_u64, recorder.terms.kept);
+    let events = |line: OrderLine| {
+        if line.customer.is_none() {
+            of_guests += 1;
+        } else if line.time + kept < now {
+            old += 1;
+        } else {
+            return EventRow::from_order(line);
+        }
+        Ok(Vec::new())
+    };
+    let refused = record("orders", recorder, path, lines, events, now).await?;
+    if of_guests + old > 0 {
+        let ([of_guests, old], days) = ([of_guests, old].map(HumanCount), kept.as_secs() / 86_400);
+        eprintln!(
+            "  orders: left out {of_guests} lines without a customer and {old} older than events.keep_days ({days})"
+        );
+    }
+    Ok(refused)
+}
+
+/// Records the events of a file, and returns how many were refused. Each part of it is stored for good.
+async fn record<T: Table + Send>(
+    table: &str,
+    recorder: Recorder<'_>,
+    path: &Path,
+    mut rows: Rows<T>,
+    events: impl FnMut(T) -> Result<Vec<EventRow>, String>,
+    now: Timestamp,
+) -> Result<u64> {
     let bar = Progress::new(path, rows.progress().1);
-    let summary = recorder.record_rows(&mut rows, u64::MAX, now, |read| bar.set(read)).await?;
+    let summary = recorder.record_rows(&mut rows, events, u64::MAX, now, |read| bar.set(read)).await?;
     bar.finish();
-    let Summary { recorded, known, refused, errors, warnings, .. } = summary;
+    let Summary { recorded, known, refused, errors, unknown_articles, warnings, .. } = summary;
     for (line, reason) in errors.into_iter().chain(warnings) {
         eprintln!("{}, row {line}: {reason}", path.display());
     }
-    let [new, known, bad] = [recorded, known, refused].map(HumanCount);
-    eprintln!("  events: {new} new, {known} known, {bad} refused");
-    Ok(if refused == 0 || skip_bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let [new, known, bad, unknown] = [recorded, known, refused, unknown_articles].map(HumanCount);
+    eprintln!("  {table}: {new} new, {known} known, {bad} refused; {unknown} of unknown articles");
+    Ok(refused)
 }
 
 /// Shows a bar for each file while it is read, and tells a line at its end.
@@ -331,10 +370,9 @@ pub(super) fn show_steps(tell: impl Fn(&str) + Send + Sync) -> impl Fn(Step<'_>)
 }
 
 /// The release that a service with these settings serves; None if it has none that can be read.
-pub(super) async fn served_release(settings: &Settings, store: &Store) -> Result<Option<Arc<Release>>> {
-    let models = &settings.config.models;
-    let name = live_release::activated(store).await?.unwrap_or_else(|| models.release.clone());
-    Ok(Release::open(&models.folder.join(name)).ok().map(Arc::new))
+pub(super) async fn open_served_release(settings: &Settings, store: &Store) -> Result<Option<Arc<Release>>> {
+    let folder = settings.config.models.folder.join(served_release(settings, store).await?);
+    Ok(Release::open(&folder).ok().map(Arc::new))
 }
 
 /// Finds the tables of a folder, and prints a note about missing ones: a file may have a typo in its name.

@@ -93,6 +93,7 @@ impl Looks {
 
     async fn load(&self, all: &Settings) -> Result<(Arc<LiveRelease>, Profiles, usize)> {
         let store = all.open_existing(all.database()?).await?;
+        let release = self.models.choose_release(all, Some(&store)).await?;
         let config = &all.config;
         let engine = all.engine();
         let workers = engine.workers;
@@ -107,7 +108,7 @@ impl Looks {
             app::following(),
         );
         let releases = releases.with_synonyms(read_synonyms(all)?);
-        let live = releases.serve_alone(&config.models.release).await?;
+        let live = releases.serve_alone(&release).await?;
         let (method, name) = (live.default_method(), live.name());
         eprintln!("{method} of {name} on {}, {workers} threads", live.serving.device());
         Ok((live, profiles, workers))

@@ -29,6 +29,7 @@ use self::serve::Content;
 use crate::{
     config::{Config, Origins, Overrides},
     platform::db::{OpenError, Store},
+    releases,
 };
 
 /// The command that starts a shop.
@@ -105,7 +106,7 @@ struct ModelFlags {
     /// Folder of releases.
     #[arg(long, value_name = "DIR")]
     models: Option<String>,
-    /// Release to use; `serve` prefers the one that an admin activated.
+    /// Release to use [default: the activated one]. `serve` prefers the activated one.
     #[arg(long, value_name = "NAME")]
     release: Option<String>,
     /// Device for models: auto, cpu or cuda.
@@ -117,6 +118,14 @@ impl ModelFlags {
     fn set(&self, overrides: &mut Overrides) {
         for (section, key, flag, value) in self.given() {
             overrides.set(section, key, flag, value);
+        }
+    }
+
+    /// The release that the flag names, or else the one that a service of this database serves.
+    async fn choose_release(&self, settings: &Settings, store: Option<&Store>) -> Result<String> {
+        match (&self.release, store) {
+            (None, Some(store)) => served_release(settings, store).await,
+            _ => Ok(settings.config.models.release.clone()),
         }
     }
 
@@ -191,6 +200,12 @@ fn run(cli: Cli) -> Result<ExitCode> {
     drop(runtime);
     onnx_runtime::wait_until_released(RELEASE_WAIT);
     ended
+}
+
+/// The release that a service of this database serves.
+async fn served_release(settings: &Settings, store: &Store) -> Result<String> {
+    let activated = releases::activated(store).await?;
+    Ok(activated.unwrap_or_else(|| settings.config.models.release.clone()))
 }
 
 /// A verb for a shop's database, and none is named: the demo's is not touched by mistake.

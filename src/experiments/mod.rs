@@ -642,10 +642,8 @@ async fn load_needed(
         Err(ActivateError::Store(error)) if !error.is_too_large() => Err(error.into()),
         Err(error) => {
             let detail = match error {
-                ActivateError::CoversLittle { name, figures } => {
-                    format!(
-                        "release {name} has {figures}; import the articles that it was trained with, or compare another release"
-                    )
+                ActivateError::CoversLittle { name, figures, advice } => {
+                    format!("release {name} has {figures}; {advice}, or compare another release")
                 }
                 error => error.to_string(),
             };

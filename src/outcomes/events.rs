@@ -5,7 +5,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use atelier_core::domain::{ArticleId, Timestamp};
-use atelier_files::{EventRow, FileError, Rows};
+use atelier_files::{EventRow, FileError, Rows, Table};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -56,7 +56,7 @@ pub struct Recorder<'a> {
     pub serving: Option<(&'a Releases, &'a Profiles)>,
 }
 
-/// The result of recording an event, and why it belongs to no suggestion although it names a ticket.
+/// The result of recording an event, and a warning if its article is unknown or its ticket is for another customer.
 #[derive(Debug)]
 pub struct Receipt {
     pub event: EventRecorded,
@@ -79,7 +79,9 @@ pub struct Summary {
     pub errors: Vec<(u64, String)>,
     /// Recorded events that belong to no suggestion although they name a ticket: it is for another customer.
     pub unattributed: u64,
-    /// The first of their lines.
+    /// Recorded events of articles that the catalogue does not have.
+    pub unknown_articles: u64,
+    /// The first lines of both.
     #[serde(serialize_with = "write_lines")]
     #[schema(value_type = Vec<Finding>)]
     pub warnings: Vec<(u64, String)>,
@@ -98,11 +100,7 @@ impl Recorder<'_> {
     ) -> Result<Vec<Result<Receipt, ReportError>>, StoreError> {
         let live = self.serving.and_then(|(releases, _)| releases.current());
         let (articles, types) = self.name_articles(live.as_deref(), &reports).await?;
-        let (mut events, mut refused, mut warnings) = (
-            Vec::with_capacity(reports.len()),
-            Vec::with_capacity(reports.len()),
-            Vec::with_capacity(reports.len()),
-        );
+        let (mut events, mut refused, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for (report, article) in reports.into_iter().zip(articles) {
             match self.check(report, article, &types, live.as_deref(), now).await {
                 Ok((event, warning)) => {
@@ -122,16 +120,23 @@ impl Recorder<'_> {
             });
         let results = insert_refused(refused, recorded);
         if let Some((releases, _)) = self.serving {
-            let refused = results.iter().filter(|result| result.is_err()).count();
-            releases.follower::<Exposure>().add_refused(refused);
+            let exposure = releases.follower::<Exposure>();
+            exposure.add_refused(results.iter().filter(|result| result.is_err()).count());
+            let is_unknown = |Receipt { event, warning }: &&Receipt| {
+                event.recorded == Recorded::Now
+                    && warning.as_ref().is_some_and(|one| one.code == UNKNOWN_ARTICLE)
+            };
+            exposure.add_unknown_articles(results.iter().flatten().filter(is_unknown).count());
         }
         Ok(results)
     }
 
-    /// Records the rows of a file in parts, up to `most`. What is recorded stays if a later part fails: sent again, it counts once.
-    pub async fn record_rows(
+    /// Records the events that rows of a file are, in parts, up to `most` rows. What is recorded stays if a later part fails: sent
+    /// again, it counts once.
+    pub async fn record_rows<T: Table + Send>(
         self,
-        rows: &mut Rows<EventRow>,
+        rows: &mut Rows<T>,
+        mut events: impl FnMut(T) -> Result<Vec<EventRow>, String>,
         most: u64,
         now: Timestamp,
         mut progress: impl FnMut(u64),
@@ -148,10 +153,13 @@ impl Recorder<'_> {
             let (mut lines, mut reports) = (Vec::with_capacity(part.len()), Vec::with_capacity(part.len()));
             for row in part {
                 match row {
-                    Ok(row) => {
-                        lines.push(row.line);
-                        reports.push(row.value);
-                    }
+                    Ok(row) => match events(row.value) {
+                        Ok(events) => {
+                            reports.extend(events);
+                            lines.resize(reports.len(), row.line);
+                        }
+                        Err(reason) => summary.refuse(row.line, reason),
+                    },
                     Err(error) if error.is_fatal() => {
                         return Err(FileError::Interrupted { path: rows.path().to_owned(), error }.into());
                     }
@@ -174,22 +182,22 @@ impl Recorder<'_> {
         }
     }
 
-    /// The articles of events that may name variants, and the types of those that the live release does not say.
+    /// The articles of events that may name variants, none of unknown ones, and the types of those that the live release does not
+    /// say.
     async fn name_articles(
         self,
         live: Option<&LiveRelease>,
         reports: &[EventRow],
-    ) -> Result<(Vec<ArticleId>, HashMap<ArticleId, String>), StoreError> {
+    ) -> Result<(Vec<Option<ArticleId>>, HashMap<ArticleId, String>), StoreError> {
         if let Some(live) = live {
-            let articles = reports.iter().map(|report| live.article_id(&report.article));
+            let articles = reports.iter().map(|report| live.find_article_id(&report.article));
             return Ok((articles.collect(), HashMap::new()));
         }
         let ids: Vec<ArticleId> = reports.iter().map(|report| report.article.clone()).collect();
         let named = self.store.articles().named(&ids).await?;
-        let articles: Vec<ArticleId> =
-            ids.into_iter().map(|id| named.get(&id).cloned().unwrap_or(id)).collect();
+        let articles: Vec<Option<ArticleId>> = ids.iter().map(|id| named.get(id).cloned()).collect();
         let of_tickets = articles.iter().zip(reports).filter(|(_, report)| report.ticket.is_some());
-        let of_tickets: Vec<ArticleId> = of_tickets.map(|(article, _)| article.clone()).collect();
+        let of_tickets: Vec<ArticleId> = of_tickets.filter_map(|(article, _)| article.clone()).collect();
         let found = self.store.articles().get_many(&of_tickets).await?.into_iter();
         Ok((articles, found.map(|article| (article.id.clone(), article.kind().to_owned())).collect()))
     }
@@ -197,13 +205,15 @@ impl Recorder<'_> {
     async fn check(
         self,
         report: EventRow,
-        article: ArticleId,
+        article: Option<ArticleId>,
         types: &HashMap<ArticleId, String>,
         live: Option<&LiveRelease>,
         now: Timestamp,
     ) -> Result<(Event, Option<Warning>), ReportError> {
         let EventRow { id, kind, customer, visitor, consent, order, value, time, is_date, ticket, .. } =
             report;
+        let mut warning = article.is_none().then(|| warn_of_unknown_article(&report.article));
+        let article = article.unwrap_or(report.article);
         let kind = FeedbackKind::from_shop_word(&kind)
             .map_err(|reason| ReportError::Fault(Fault::new("kind", reason)))?;
         let is_said = |text: &String| !text.trim().is_empty();
@@ -218,9 +228,10 @@ impl Recorder<'_> {
         let value = checked.map_err(ReportError::Fault)?;
         let mut event =
             Event { id, kind, customer, visitor: None, article, order, value, at, suggestion: None };
-        let mut warning = None;
         if let Some(ticket) = ticket {
-            (event.suggestion, warning) = self.open(&ticket, &event, visitor.as_deref(), live).await?;
+            let of_ticket;
+            (event.suggestion, of_ticket) = self.open(&ticket, &event, visitor.as_deref(), live).await?;
+            warning = warning.or(of_ticket);
             if let Some((_, article)) = &mut event.suggestion {
                 article.kind = article.kind.take().or_else(|| types.get(&event.article).cloned());
             }
@@ -310,6 +321,16 @@ impl Recorder<'_> {
     }
 }
 
+const UNKNOWN_ARTICLE: &str = "unknown-article";
+
+fn warn_of_unknown_article(id: &ArticleId) -> Warning {
+    let detail = format!(
+        "the catalogue has no article or variant {:?}; the event is kept, but check that you send the catalogue's ids",
+        id.as_str()
+    );
+    Warning::new(UNKNOWN_ARTICLE, detail)
+}
+
 /// Why the rows of a file were not all read.
 #[derive(Debug, thiserror::Error)]
 pub enum RowsError {
@@ -325,7 +346,8 @@ impl Summary {
     fn add(&mut self, line: u64, Receipt { event, warning }: Receipt) {
         *(if event.recorded == Recorded::Now { &mut self.recorded } else { &mut self.known }) += 1;
         if let Some(warning) = warning {
-            self.unattributed += 1;
+            let is_unknown = warning.code == UNKNOWN_ARTICLE;
+            *(if is_unknown { &mut self.unknown_articles } else { &mut self.unattributed }) += 1;
             if self.warnings.len() < LISTED {
                 self.warnings.push((line, warning.detail));
             }

@@ -20,11 +20,12 @@ use crate::{
 /// Counters with a value for each of some labels.
 type Counters<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Counter>;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Exposure {
     suggestions: Counters<1>,
     events: Counters<2>,
     shop_events: Counters<2>,
+    unknown_articles: Counter,
 }
 
 impl Follower for Exposure {}
@@ -42,30 +43,19 @@ impl Observer for Exposure {
     }
 }
 
-impl Default for Exposure {
-    fn default() -> Self {
-        let exposure = Self {
-            suggestions: Family::default(),
-            events: Family::default(),
-            shop_events: Family::default(),
-        };
+impl Exposure {
+    pub fn register(&self, registry: &mut Registry) {
         // Starting at zero, so that the first one shows as an increase.
         for is_new in [false, true] {
-            exposure.add_suggestions(is_new, 0);
+            self.add_suggestions(is_new, 0);
             for kind in FeedbackKind::ALL {
-                exposure.add_event(kind, is_new, 0);
+                self.add_event(kind, is_new, 0);
             }
         }
         for kind in FeedbackKind::ALL {
-            exposure.add_shop_events(kind.shop_word(), "recorded", 0);
+            self.add_shop_events(kind.shop_word(), "recorded", 0);
         }
-        exposure.add_refused(0);
-        exposure
-    }
-}
-
-impl Exposure {
-    pub fn register(&self, registry: &mut Registry) {
+        self.add_refused(0);
         registry.register(
             "suggestions",
             "Suggestions in answers, of articles that the release was trained with (known) and of others (new)",
@@ -81,6 +71,11 @@ impl Exposure {
             "Events of customers and visitors, by kind and result (recorded, known or refused)",
             self.shop_events.clone(),
         );
+        registry.register(
+            "events_unknown_article",
+            "Recorded events of articles that the catalogue does not have",
+            self.unknown_articles.clone(),
+        );
     }
 
     pub(crate) fn add_shop_event(&self, kind: FeedbackKind, recorded: EventRecorded) {
@@ -90,6 +85,15 @@ impl Exposure {
 
     pub(crate) fn add_refused(&self, count: usize) {
         self.add_shop_events("", "refused", count as u64);
+    }
+
+    pub(crate) fn add_unknown_articles(&self, count: usize) {
+        self.unknown_articles.inc_by(count as u64);
+    }
+
+    /// How many recorded events were of articles that the catalogue does not have.
+    pub(crate) fn count_unknown_articles(&self) -> u64 {
+        self.unknown_articles.get()
     }
 
     /// The kind is empty in refused events, which may have none.

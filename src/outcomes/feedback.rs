@@ -143,7 +143,7 @@ async fn confirm(
 ) -> Result<Confirmed, ReportError> {
     check_id(&report.id).map_err(ReportError::Fault)?;
     if let Some(live) = releases.current() {
-        report.article = live.article_id(&report.article);
+        report.article = live.find_article_id(&report.article).unwrap_or(report.article);
     }
     let (ticket, key) = tickets.open(&report.completion_id, now).await?;
     if let Some(customer) = report.customer.as_ref().filter(|customer| ticket.is_for_another(&key, customer))
@@ -449,70 +449,4 @@ fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<Accepted
     let articles = visible.chain(filled).collect::<Option<Vec<_>>>()?;
     let outfit = Outfit::new(customer, articles, None, Features::default()).ok()?;
     Some(AcceptedOutfit { outfit, time })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn event(kind: FeedbackKind, slot: u32, article: &str) -> FeedbackEvent {
-        FeedbackEvent {
-            kind,
-            completion_id: "k".into(),
-            slot,
-            article: ArticleId::new(article).unwrap(),
-            rank: 1,
-            release: "demo".into(),
-            method: "gsu".into(),
-            arm: None,
-            customer: CustomerId::new("x").ok(),
-            at: Timestamp::from_millis(1),
-            reason: None,
-        }
-    }
-
-    #[test]
-    fn what_was_accepted_becomes_an_outfit() {
-        use FeedbackKind::{Accepted, Bought, Rejected, Shown};
-        let id = |id: &str| ArticleId::new(id).ok();
-        let blank = |slot| Blank { slot, count: 2, ..Blank::default() };
-        let ticket = Ticket {
-            number: [0; 8],
-            release: "demo".into(),
-            method: "gsu".into(),
-            arm: None,
-            at: 0,
-            customer: None,
-            is_shared: false,
-            held_out: false,
-            outfit: Some(vec![id("a"), None, id("b"), None]),
-            rules: Vec::new(),
-            blanks: vec![blank(1), blank(3)],
-        };
-        let made = |events: &[&FeedbackEvent]| {
-            let events: Vec<FeedbackEvent> = events.iter().map(|event| (*event).clone()).collect();
-            accepted_outfit(&ticket, &events).map(|AcceptedOutfit { outfit, .. }| {
-                let ids: Vec<_> = outfit.articles().iter().map(ToString::to_string).collect();
-                format!("{}: {}", outfit.customer, ids.join(" "))
-            })
-        };
-        let (first, second, shown) = (event(Accepted, 1, "c"), event(Bought, 3, "f"), event(Shown, 3, "e"));
-        let (changed, again) = (event(Accepted, 1, "d"), event(Accepted, 3, "c"));
-        let rejected = FeedbackEvent { customer: None, ..event(Rejected, 1, "d") };
-        let others = FeedbackEvent { customer: CustomerId::new("y").ok(), ..second.clone() };
-        for (events, expected) in [
-            // A blank is left.
-            (&[&first, &shown][..], None),
-            (&[&first, &shown, &second], Some("x: a b c f")),
-            (&[&first, &changed, &second], Some("x: a b d f")),
-            (&[&changed, &rejected, &second], None),
-            // Two customers have no outfit together.
-            (&[&first, &others], None),
-            (&[&first, &again, &second], Some("x: a b c f")),
-        ] {
-            assert_eq!(made(events).as_deref(), expected, "{events:?}");
-        }
-        let unknown = Ticket { outfit: None, ..ticket.clone() };
-        assert_eq!(accepted_outfit(&unknown, &[first, second]), None, "its own articles are not known");
-    }
 }

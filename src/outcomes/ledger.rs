@@ -610,10 +610,6 @@ mod tests {
         }
     }
 
-    fn at(hours: u32, event: Event) -> Event {
-        Event { at: NOW + hours * HOUR, ..event }
-    }
-
     /// With the ticket of a completion.
     fn suggested(completion: &str, event: Event) -> Event {
         let feedback = FeedbackEvent {
@@ -707,29 +703,6 @@ mod tests {
         ];
         let (counts, _, arm) = record(events.chunks(1));
         assert_eq!((counts.get("revenue"), arm.revenue), (None, 0), "{counts:?}");
-    }
-
-    #[test]
-    fn a_purchase_belongs_to_what_was_shown_last_within_the_window() {
-        let seen = |id: &str, completion: &str, hours| {
-            at(hours, suggested(completion, sale(id, FeedbackKind::Shown, 0)))
-        };
-        let shown = [seen("1", "old", 0), seen("2", "last", 20), seen("3", "after", 30)];
-        let found = |hours| {
-            let mut ledger = ledger();
-            ledger.record_events(&shown);
-            let bought = [at(hours, sale("4", FeedbackKind::Bought, 100))];
-            let recorded = ledger.record_events(&bought)[0].clone().unwrap();
-            let sale = ledger.changes.events.last().unwrap();
-            let suggestion =
-                sale.suggestion.map(|(_, id)| ledger.suggestions[&id].shown.completion_id.clone());
-            (recorded.attribution, suggestion)
-        };
-        let window = |completion: &str| (Some(Attribution::Window), Some(completion.to_owned()));
-        assert_eq!(found(0), window("old"));
-        assert_eq!(found(29), window("last"));
-        assert_eq!(found(54), window("after"), "the window has both ends");
-        assert_eq!(found(55), (None, None));
     }
 
     #[test]

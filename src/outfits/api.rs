@@ -387,7 +387,7 @@ struct OutfitsQuery {
     #[serde(default)]
     drafts: bool,
     /// `next_cursor` of the previous page; without it, the first page.
-    #[param(pattern = "^[0-9]{1,18}$")]
+    #[param(pattern = "^after:[0-9]{1,18}$")]
     cursor: Option<String>,
     /// Maximum number of items.
     n: Option<u32>,

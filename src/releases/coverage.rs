@@ -33,82 +33,49 @@ pub enum Unknown {
 }
 
 impl Unknown {
-    /// For the caller that stored one article.
-    pub fn describe(&self, release: &str) -> String {
+    /// For the caller that stored one article, or several, of which `articles` have it.
+    pub fn describe(&self, release: &str, articles: Option<u64>) -> String {
+        let is_one = articles.is_none_or(|articles| articles == 1);
+        let (are, fit) = if is_one { ("is", "fits") } else { ("are", "fit") };
+        let number = articles.map(count_articles);
+        let of = number.as_ref().map_or_else(String::new, |number| format!(" of {number}"));
+        let number = number.as_deref().unwrap_or("the article");
         match self {
-            Self::Article => {
-                format!(
-                    "the article is new to release {release}, which suggests only articles that it was trained with"
-                )
-            }
+            Self::Article => format!(
+                "{number} {are} new to release {release}, which suggests only articles that it was trained with"
+            ),
             Self::Value(value) => format!(
-                "{value} is new to release {release}: the article is ranked by its {} until a release is trained with it",
+                "{value}{of} is new to release {release}: until a release is trained with it, only the {} count",
                 known_rest(value)
             ),
             Self::Unsaid { attributes } => format!(
                 "the article has no {}, which other articles have: it counts as an average one there",
                 attributes.join(", ")
             ),
-            Self::Embedding(other) => describe_other(other, "", release),
-            Self::FarEmbedding => format!("the embedding {}", far_from(release)),
-            Self::Unreadable { attribute } => {
-                format!("{}, so the article fits every customer", unreadable(attribute))
-            }
-            Self::FitsNobody { .. } => {
-                format!("{}: the article fits no customer whose value is known", self.other_words(release))
-            }
+            Self::Embedding(other) => describe_other(other, &of, release),
+            Self::FarEmbedding => format!(
+                "the embedding{of} is far from those that release {release} was trained with, and counts only in part; check its \
+                 encoder and its scale"
+            ),
+            Self::Unreadable { attribute } => format!(
+                "{attribute} must be a text, a number or a list of them to be compared with what customers need, so {number} {fit} \
+                 every customer"
+            ),
+            Self::FitsNobody { attribute, words, expected } => format!(
+                "{attribute} {:?} is not one of the words that the schema of release {release} requires ({}): {number} {fit} no \
+                 customer whose value is known",
+                words.join(", "),
+                expected.join(", ")
+            ),
             Self::AnySize { kind } => format!(
-                "customers get the article in any size, because the schema of release {release} requires no sizes of the type \
-                 {kind:?}"
+                "customers get {number} in any size, because the schema of release {release} requires no sizes of the type {kind:?}"
             ),
         }
     }
+}
 
-    /// For the caller that stored several; `articles` of them have it.
-    pub fn describe_count(&self, release: &str, articles: u64) -> String {
-        let (number, are) = if articles == 1 {
-            ("1 article".to_owned(), "is")
-        } else {
-            (format!("{articles} articles"), "are")
-        };
-        match self {
-            Self::Article => format!(
-                "{number} {are} new to release {release}, which suggests only articles that it was trained with"
-            ),
-            Self::Value(value) => format!(
-                "{value} of {number} is new to release {release}: until a release is trained with it, only the {} \
-                 count",
-                known_rest(value)
-            ),
-            Self::Unsaid { attributes } => {
-                describe_unsaid(attributes.iter().map(|attribute| (attribute.as_str(), articles)))
-            }
-            Self::Embedding(other) => describe_other(other, &format!(" of {number}"), release),
-            Self::FarEmbedding => format!("the embedding of {number} {}", far_from(release)),
-            Self::Unreadable { attribute } => {
-                format!("{}, so {number} with such a value fit every customer", unreadable(attribute))
-            }
-            Self::FitsNobody { .. } => {
-                format!(
-                    "{}: {number} with it fit no customer whose value is known",
-                    self.other_words(release)
-                )
-            }
-            Self::AnySize { kind } => {
-                describe_sizes(vec![(kind.clone(), articles)], release).unwrap_or_default()
-            }
-        }
-    }
-
-    /// What an article says that is none of the schema's words; nothing for others.
-    fn other_words(&self, release: &str) -> String {
-        let Self::FitsNobody { attribute, words, expected } = self else { return String::new() };
-        format!(
-            "{attribute} {:?} is not one of the words that the schema of release {release} requires ({})",
-            words.join(", "),
-            expected.join(", ")
-        )
-    }
+fn count_articles(articles: u64) -> String {
+    if articles == 1 { "1 article".to_owned() } else { format!("{articles} articles") }
 }
 
 fn describe_other(OtherLength { name, length, expected }: &OtherLength, of: &str, release: &str) -> String {
@@ -117,16 +84,6 @@ fn describe_other(OtherLength { name, length, expected }: &OtherLength, of: &str
     format!(
         "the embedding{named}{of} has {length} numbers, and release {release} was trained with {expected}: it does not count"
     )
-}
-
-fn far_from(release: &str) -> String {
-    format!(
-        "is far from those that release {release} was trained with, and counts only in part; check its encoder and its scale"
-    )
-}
-
-fn unreadable(attribute: &str) -> String {
-    format!("{attribute} must be a text, a number or a list of them to be compared with what customers need")
 }
 
 fn known_rest(value: &UnknownValue) -> &'static str {
@@ -235,7 +192,7 @@ impl Census {
         let sorted = self.into_sorted();
         let listed = sorted.iter().take(MOST_WARNINGS);
         let mut warnings: Vec<String> =
-            listed.map(|(unknown, articles)| unknown.describe_count(&release, *articles)).collect();
+            listed.map(|(unknown, articles)| unknown.describe(&release, Some(*articles))).collect();
         if !unsaid.is_empty() {
             let unsaid = unsaid.iter().map(|(attribute, articles)| (attribute.as_str(), *articles));
             warnings.push(describe_unsaid(unsaid));
@@ -265,7 +222,7 @@ fn describe_sizes(mut types: Vec<(String, u64)>, release: &str) -> Option<String
         0 => String::new(),
         others => format!(" and {others} more"),
     };
-    let number = if articles == 1 { "1 article".to_owned() } else { format!("{articles} articles") };
+    let number = count_articles(articles);
     (articles > 0).then(|| {
         format!(
             "customers get {number} in any size, because the schema of release {release} requires sizes of none of these \

@@ -144,11 +144,10 @@ impl LiveRelease {
         }
     }
 
-    /// The article that an id names, its own or a variant's; the same id if there is none.
-    pub fn article_id(&self, id: &ArticleId) -> ArticleId {
-        let position = self.catalogue.position_of(id.as_str());
-        let article = position.and_then(|position| self.catalogue.any_article(position));
-        article.map_or(id, |article| &article.id).clone()
+    /// The article of the shop or of the release that an id names, its own or a variant's.
+    pub fn find_article_id(&self, id: &ArticleId) -> Option<ArticleId> {
+        let position = self.catalogue.position_of(id.as_str())?;
+        self.catalogue.any_article(position).map(|article| article.id.clone())
     }
 
     /// Whether there is no more to follow up to these revisions of articles, settings and looks.
@@ -168,22 +167,30 @@ impl LiveRelease {
         self.second().map_or(own, |second| own + copies(&second.serving))
     }
 
-    /// How many of the catalogue's articles the release has, and what follows; None if that is this share of them at least.
-    fn shortfall(&self, least: f64) -> Option<String> {
-        let Coverage { both, only_catalogue, .. } = self.catalogue.coverage();
+    /// Refuses a release that has a smaller share of the catalogue's articles than this.
+    fn check_share(&self, least: f64) -> Result<(), ActivateError> {
+        let Coverage { both, only_catalogue, only_release } = self.catalogue.coverage();
         let (all, effect) = (both + only_catalogue, self.lack_of_articles());
-        if both == 0 {
-            return (all > 0).then(|| format!("none of the catalogue's articles ({all}), so {effect}"));
-        }
         let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-        let share = count(both) / count(all);
-        (share < least).then(|| {
-            let [found, least] = [share, least].map(|share| format!("{:.1} %", share * 100.0));
+        let share = |both: usize, all: usize| count(both) / count(all);
+        if all == 0 || both > 0 && share(both, all) >= least {
+            return Ok(());
+        }
+        let figures = if both == 0 {
+            format!("none of the catalogue's articles ({all}), so {effect}")
+        } else {
+            let [found, least] = [share(both, all), least].map(|share| format!("{:.1} %", share * 100.0));
             format!(
                 "{both} of the catalogue's {all} articles ({found}, at least {least} by models.least_known), and as for the others \
                  {effect}"
             )
-        })
+        };
+        let advice = if only_release > 0 && share(both + only_release, all + only_release) >= least {
+            format!("import the {only_release} articles that it was trained with and the catalogue lacks")
+        } else {
+            "train it with more outfits of these articles, such as those of earlier orders (atelier import --orders)".to_owned()
+        };
+        Err(ActivateError::CoversLittle { name: self.name().to_owned(), figures, advice })
     }
 
     /// The same with these changes of articles that the shop has, for one answer: it is as if they were stored, but models see
@@ -237,11 +244,8 @@ pub enum ActivateError {
     NoRelease { name: String, folder: PathBuf },
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error(
-        "release {name} has {figures}; import the articles that it was trained with, activate a release for this catalogue, \
-         or force it"
-    )]
-    CoversLittle { name: String, figures: String },
+    #[error("release {name} has {figures}; {advice}, activate a release for this catalogue, or force it")]
+    CoversLittle { name: String, figures: String, advice: String },
     #[error(
         "the experiment {experiment} compares releases; stop it, or ship one of its arms, to have another live release"
     )]
@@ -490,8 +494,8 @@ impl Releases {
             return Err(ActivateError::Compared { experiment });
         }
         let next = self.load(name, Copies::default()).await?;
-        if let (Some(figures), false) = (next.shortfall(self.least_known), force) {
-            return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
+        if !force {
+            next.check_share(self.least_known)?;
         }
         let entry = Entry::new("release.activate", name, json!({"before": before, "after": name}));
         let settings = self.store.by(author);
@@ -511,8 +515,8 @@ impl Releases {
             Some(loaded) => loaded,
             None => Arc::new(self.load(name, beside).await?),
         };
-        if let (Some(figures), false) = (loaded.shortfall(self.least_known), is_shipped) {
-            return Err(ActivateError::CoversLittle { name: name.to_owned(), figures });
+        if !is_shipped {
+            loaded.check_share(self.least_known)?;
         }
         known.add(&loaded);
         Ok(loaded)

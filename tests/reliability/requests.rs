@@ -87,10 +87,10 @@ PUT /routing {"default_method":null}
 POST /articles/bulk?skip_bad=true {"id":"a-fuzz","type":"coat","price":-1.5,"in_stock":0}
 POST /customers/bulk?skip_bad=true {"id":"c-fuzz","features":{"age":1e308,"shoe_size":"38"}}
 POST /outfits/bulk?skip_bad=true {"customer":"c-000010","articles":["a-00134","a-00259"],"features":{"occasion":"office"}}
-GET /customers?n=2&cursor=abc&search=%C3%A4
+GET /customers?n=2&cursor=after:abc&search=%C3%A4
 GET /articles?n=2&search=coat&type=coat
 GET /customers/c-000010/export
-GET /customers/c-000010/outfits?n=1&cursor=3
+GET /customers/c-000010/outfits?n=1&cursor=after:3
 DELETE /outfits/3
 GET /feedback/outfits.jsonl"#;
 

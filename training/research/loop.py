@@ -6,10 +6,11 @@
 
 The script creates the folder `loop`: loop.json has all figures, and the database, releases and logs lie beside it.
 
-In weeks 1 to 4 the first release answers. Customers accept suggestions, buy, and send back. deploy/refresh exports that and makes a
-candidate in another folder, as on another machine; POST /releases takes it. In week 5 an experiment splits the customers between
-both releases, with a look at the figures after each day until it decides. The winner is shipped. In week 6, which neither release
-saw, both answer the same questions.
+In weeks 1 to 4 the first release answers. Customers accept suggestions, buy, and send back. What they bought in week 1 comes as a
+file of orders, later purchases as events. deploy/refresh exports that and makes a candidate in another folder, as on another machine,
+unless it would cover too little of the catalogue; POST /releases takes it. In week 5 an experiment splits the customers between
+both releases, with a look at the figures after each day until it decides; the script counts the same. The winner is shipped, and the
+service restarted. In week 6, which neither release saw, both answer the same questions.
 
 A question is an outfit of the world with one blank. The customer accepts if the article that the world's taste model drew for the
 blank is among the five suggested ones of its type. The world knows no release.
@@ -23,6 +24,7 @@ questions reached 0.077 to each side: 3.1 standard errors, and 1.6 times the var
 """
 
 import argparse
+import collections
 import hashlib
 import io
 import json
@@ -50,6 +52,7 @@ class Shop:
 
     def __init__(self, folder):
         self.folder, self.url, self.process = folder, None, None
+        self.counts = collections.Counter()
         self.environment = {
             **os.environ,
             "DATABASE_URL": f"sqlite:{folder}/shop.db",
@@ -114,6 +117,8 @@ class Shop:
                 shown = [suggestion["article"]["id"] for suggestion in blank["suggestions"]]
                 accepted += wanted in shown
                 if events is not None:
+                    self.counts[answer.get("arm"), "completions"] += 1
+                    self.counts[answer.get("arm"), "accepted"] += wanted in shown
                     ticket = answer["completion_id"]
                     event = {"customer": customer, "ticket": ticket}
                     events.append({**event, "kind": "viewed", "article": shown[0], "id": f"{ticket}/viewed"})
@@ -132,9 +137,25 @@ class Shop:
     def report(self, events):
         for first in range(0, len(events), 1000):
             answers = self.ask("POST", "/events", events[first : first + 1000])
-            bad = [answer for answer in answers if not answer.get("recorded")]
+            bad = [answer for answer in answers if not answer.get("recorded") or "warning" in answer]
             if bad:
                 raise SystemExit(f"an event was not recorded: {bad[0]}")
+
+    def import_orders(self, week):
+        """What customers bought and sent back, in the file from which `atelier-training import` makes outfits."""
+        rows = self.rows(week, "events")
+        back = {(row["order"], row["article"]) for row in rows if row["kind"] == "returned"}
+        with open(self.folder / "orders.jsonl", "w") as file:
+            for row in rows:
+                if row["kind"] == "bought":
+                    line = {name: row[name] for name in ("order", "customer", "article", "time")}
+                    print(json.dumps({**line, "returned": (row["order"], row["article"]) in back}), file=file)
+        self.must("atelier", "import", "--orders", "orders.jsonl")
+        return len(rows)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
 
 
 def main():
@@ -149,8 +170,7 @@ def main():
         figures = loop(shop, options)
     finally:
         if shop.process:
-            shop.process.terminate()
-            shop.process.wait()
+            shop.stop()
     (shop.folder / "loop.json").write_text(json.dumps(figures, indent=2) + "\n")
 
 
@@ -170,15 +190,24 @@ def loop(shop, options):
         accepted = shop.questions(questions, events)
         at = time.gmtime(time.time() - (PAST + 0.5 - week) * 7 * 86400)
         shop.report([{**event, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", at)} for event in events])
-        bought = (shop.folder / f"shop/week-{week}/events.jsonl").read_bytes()
-        done = shop.ask("POST", "/events/bulk", bought, "application/x-ndjson")
-        if done["refused"]:
-            raise SystemExit(f"purchases were refused: {done}")
-        figures["weeks"].append({"week": week, "asked": len(questions), "accepted": accepted, "bought": done["recorded"]})
-        print(f"week {week}: {accepted} of {len(questions)} suggestions accepted; {done['recorded']} purchases and returns", flush=True)
+        if week == 1:
+            recorded = shop.import_orders(week)
+        else:
+            bought = (shop.folder / f"shop/week-{week}/events.jsonl").read_bytes()
+            done = shop.ask("POST", "/events/bulk", bought, "application/x-ndjson")
+            if done["refused"] or done["unknown_articles"]:
+                raise SystemExit(f"purchases were refused: {done}")
+            recorded = done["recorded"]
+        figures["weeks"].append({"week": week, "asked": len(questions), "accepted": accepted, "bought": recorded})
+        print(f"week {week}: {accepted} of {len(questions)} suggestions accepted; {recorded} purchases and returns", flush=True)
 
     trained = shop.folder / "elsewhere"
     shutil.copytree(shop.folder / "models/first", trained / "first")
+    done = shop.run(DEPLOY / "refresh", trained, *REFRESH, "--least-known", "1")
+    said = (shop.folder / "log").read_text().splitlines()[-1]
+    if done.returncode != 3 or "of the catalogue, at least 100.0 wanted" not in said:
+        raise SystemExit(f"a refresh did not say how much it would cover: {said}")
+    print(said, flush=True)
     done = shop.run(DEPLOY / "refresh", trained, *REFRESH)
     if done.returncode != 0:
         raise SystemExit(f"no candidate: see {shop.folder}/log")
@@ -205,6 +234,10 @@ def loop(shop, options):
         shop.report(events)
         found = shop.ask("GET", "/experiments/refresh/figures")
         decision, arms = found["decision"], {arm["arm"]: arm for arm in found["arms"]}
+        for name, arm in arms.items():
+            own = {figure: shop.counts[f"refresh/{name}", figure] for figure in ("completions", "accepted")}
+            if any(arm[figure] != count for figure, count in own.items()):
+                raise SystemExit(f"the figures of {name} are {arm}, the script counts {own}")
         [difference] = [one for one in found["differences"] if one["metric"] == "accepted"]
         figures["days"].append({"day": day + 1, "arms": found["arms"], "difference": difference, "decision": decision})
         show = difference["difference"]
@@ -221,6 +254,10 @@ def loop(shop, options):
         "PATCH", "/experiments/refresh", {"state": "shipped", "winner": decision["winner"]}, "application/merge-patch+json"
     )
     live = shop.ask("GET", "/methods")["release"]
+    shop.stop()
+    shop.start()
+    if shop.ask("GET", "/methods")["release"] != live:
+        raise SystemExit(f"{live} is not live after a restart")
     print(f"shipped {decision['winner']}: {live} is live", flush=True)
 
     questions = shop.open_week(PAST + 2)

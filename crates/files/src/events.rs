@@ -1,13 +1,13 @@
 //! Events as a table: what customers and visitors did in the shop. Other columns are ignored.
 
-use atelier_core::domain::{ArticleId, CustomerId, FeatureWarning, Schema, Timestamp, parse_price};
+use atelier_core::domain::{ArticleId, CustomerId, FeatureWarning, Schema, Timestamp, read_price};
 use serde_json::Value;
 
 use super::{
     Table,
-    json::{Fields, describe_type},
-    orders::{is_date, read_flag, read_time},
-    table::{Field, collect_fields, field, id_text, in_field, parse_id, refuse_nul, take},
+    json::Fields,
+    orders::{OrderLine, is_date, read_flag, read_time},
+    table::{Field, collect_fields, field, id_text, in_field, parse_id, take},
 };
 
 /// An event. What its kind and ticket mean only the service knows.
@@ -46,32 +46,8 @@ impl Table for EventRow {
     const FEATURES: bool = false;
 
     fn from_fields(mut fields: Fields, _: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
-        refuse_nul(&fields)?;
-        let id = parse_id("id", take(&mut fields, "id"), Ok)?;
-        let kind = parse_id("kind", take(&mut fields, "kind"), Ok)?;
-        let mut given = |name: &str| take(&mut fields, name).filter(|value| value != "");
-        let (article, variant) = (given("article"), given("variant"));
-        let customer =
-            given("customer").map(|id| parse_id("customer", Some(id), CustomerId::new)).transpose()?;
-        let consent = given("consent").map_or(Ok(false), |value| {
-            read_flag(&value)
-                .map_err(|text| format!("field \"consent\" must be true or false, found {text:?}"))
-        })?;
-        let value = given("value").map(|value| read_value(&value)).transpose()?;
-        let time = given("time");
-        let is_date = time.as_ref().is_some_and(is_date);
-        let time = time.map(read_time).transpose()?;
-        let mut text =
-            |name: &str| given(name).map(|value| id_text(format_args!("field {name:?}"), value)).transpose();
-        let (visitor, order, ticket) = (text("visitor")?, text("order")?, text("ticket")?);
-        // A basket's name for it says more.
-        let article = match (variant, article) {
-            (None, None) => return Err("the row names neither an \"article\" nor a \"variant\"".to_owned()),
-            (Some(id), _) => parse_id("variant", Some(id), ArticleId::new)?,
-            (None, id) => parse_id("article", id, ArticleId::new)?,
-        };
-        let row = Self { id, kind, customer, visitor, consent, article, order, value, time, is_date, ticket };
-        Ok((row, Vec::new()))
+        let read = Self::read(&mut fields);
+        read.map(|row| (row, Vec::new())).map_err(|mut faults| faults.swap_remove(0).1)
     }
 
     fn to_fields(&self, _: &Schema) -> Fields {
@@ -98,13 +74,82 @@ impl Table for EventRow {
     }
 }
 
-fn read_value(value: &Value) -> Result<f64, String> {
-    match value {
-        Value::Number(number) => {
-            number.as_f64().ok_or_else(|| format!("field \"value\" is out of range: {number}"))
+impl EventRow {
+    /// The purchase that a line of an order is, and its return.
+    pub fn from_order(line: OrderLine) -> Result<Vec<Self>, String> {
+        let OrderLine { order, customer, article, variant, time, returned } = line;
+        let article = ArticleId::new(article.or(variant).unwrap_or_default());
+        let article = article.map_err(|error| in_field("article", error))?;
+        let event = |kind: &str| Self {
+            // Not an id that the shop gives to another event.
+            id: format!("orders/{order}/{article}/{kind}"),
+            kind: kind.to_owned(),
+            customer: customer.clone(),
+            visitor: None,
+            consent: false,
+            article: article.clone(),
+            order: Some(order.clone()),
+            value: None,
+            time: Some(time),
+            is_date: false,
+            ticket: None,
+        };
+        let kinds: &[&str] = if returned { &["bought", "returned"] } else { &["bought"] };
+        Ok(kinds.iter().map(|kind| event(kind)).collect())
+    }
+
+    /// Takes an event out of these fields, or finds each field that is wrong, and why.
+    pub fn read(fields: &mut Fields) -> Result<Self, Vec<(&'static str, String)>> {
+        let mut fields = Reader { fields, faults: Vec::new() };
+        let id = fields.text("id");
+        let kind = fields.text("kind");
+        let customer = fields.read("customer", |id| parse_id("customer", Some(id), CustomerId::new));
+        let visitor = fields.text("visitor");
+        let consent = fields.read("consent", |value| {
+            read_flag(&value)
+                .map_err(|text| format!("field \"consent\" must be true or false, found {text:?}"))
+        });
+        let article = fields.read("article", |id| parse_id("article", Some(id), ArticleId::new));
+        let variant = fields.read("variant", |id| parse_id("variant", Some(id), ArticleId::new));
+        let order = fields.text("order");
+        let value =
+            fields.read("value", |value| read_price(&value).map_err(|error| in_field("value", error)));
+        let time = fields.read("time", |time| Ok((is_date(&time), read_time(time)?)));
+        let ticket = fields.text("ticket");
+        // A basket's name for it says more.
+        let article = variant.or(article);
+        for (name, is_there) in
+            [("id", id.is_some()), ("kind", kind.is_some()), ("article", article.is_some())]
+        {
+            if !is_there && fields.faults.iter().all(|(wrong, _)| *wrong != name) {
+                fields.faults.push((name, format!("field {name:?} is missing")));
+            }
         }
-        Value::String(text) => parse_price(text).map_err(|error| in_field("value", error)),
-        other => Err(format!("field \"value\" must be a number, found {}", describe_type(other))),
+        let faults = fields.faults;
+        let (Some(id), Some(kind), Some(article), true) = (id, kind, article, faults.is_empty()) else {
+            return Err(faults);
+        };
+        let (is_date, time) = time.map_or((false, None), |(is_date, time)| (is_date, Some(time)));
+        let consent = consent.unwrap_or(false);
+        Ok(Self { id, kind, customer, visitor, consent, article, order, value, time, is_date, ticket })
+    }
+}
+
+/// Reads fields one by one, and collects what is wrong with them.
+struct Reader<'f> {
+    fields: &'f mut Fields,
+    faults: Vec<(&'static str, String)>,
+}
+
+impl Reader<'_> {
+    /// None if the field is absent, empty or wrong.
+    fn read<V>(&mut self, name: &'static str, read: impl FnOnce(Value) -> Result<V, String>) -> Option<V> {
+        let value = take(self.fields, name).filter(|value| value != "")?;
+        read(value).map_err(|reason| self.faults.push((name, reason))).ok()
+    }
+
+    fn text(&mut self, name: &'static str) -> Option<String> {
+        self.read(name, |value| id_text(format_args!("field {name:?}"), value))
     }
 }
 
@@ -140,22 +185,5 @@ mod tests {
         let cells = read(cells).unwrap();
         assert_eq!((cells.id.as_str(), cells.article.as_str(), cells.value), ("7", "a-M", Some(64.5)));
         assert!(cells.consent && cells.customer.is_none() && cells.time.is_none());
-    }
-
-    #[test]
-    fn bad_cells_are_named() {
-        for (name, value, said) in [
-            ("article", Value::Null, "neither an \"article\""),
-            ("id", Value::Null, "\"id\" is missing"),
-            ("value", json!("much"), "field \"value\": a price is"),
-            ("value", json!([1]), "must be a number"),
-            ("consent", json!("maybe"), "must be true or false"),
-            ("time", json!("yesterday"), "field \"time\" must be"),
-        ] {
-            let mut row = json!({"id": "1", "kind": "viewed", "article": "a"});
-            row[name] = value;
-            let error = read(row).unwrap_err();
-            assert!(error.contains(said), "{name}: {error}");
-        }
     }
 }

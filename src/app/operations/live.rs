@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     imports::feeds::ALERT,
+    outcomes::exposure::Exposure,
     people::{RequireKey, page::visitor::Analyst},
     platform::{
         http::{
@@ -113,6 +114,10 @@ async fn totals(
         ("answers", state.notation.count(count(|_| true))),
         ("errors (5xx)", state.notation.count(count(|status| status >= 500))),
     ];
+    let unknown = state.releases().follower::<Exposure>().count_unknown_articles();
+    if unknown > 0 {
+        figures.push(("events of unknown articles", state.notation.count(unknown)));
+    }
     if let Some(live) = live {
         let coverage = live.catalogue.coverage();
         let new = ("articles new to the release", state.notation.count(coverage.only_catalogue as u64));

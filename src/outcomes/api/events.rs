@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use atelier_core::{
-    domain::{ArticleId, CustomerId, Timestamp},
-    util::calendar,
-};
+use atelier_core::util::json_pointer::step;
 use atelier_files::EventRow;
 use axum::extract::{Request, State};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
@@ -29,9 +27,8 @@ use crate::{
     platform::http::{
         AppState, Finding, Kind, Problem, ProblemBody, RequestId,
         extract::{Incoming, Json, JsonText, Query, check_media_type, from_value, parse, parse_list},
-        problem::value_or_finding,
         routes::Routes,
-        schema::{ArticleIdSchema, CustomerIdSchema},
+        schema::{ArticleIdSchema, CustomerIdSchema, PriceSchema},
         spool::{MEDIA_TYPES, spool},
         uncancelled::uncancelled,
     },
@@ -53,35 +50,35 @@ pub(crate) fn router() -> Routes {
 struct EventsBody(Vec<EventBody>);
 
 /// Something that a customer or visitor did.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Event)]
+#[expect(dead_code, reason = "only the schema of an event, which is read as a row of a file")]
 struct EventBody {
     /// The caller's own id of the event. An event that is sent again counts once.
     #[schema(examples("order-10001/1"), min_length = 1, max_length = 256)]
     id: String,
-    #[schema(value_type = EventKind)]
-    kind: String,
+    kind: EventKind,
     /// A stored customer. Purchases are added to what the models know the customer owns.
-    #[schema(value_type = Option<CustomerIdSchema>)]
-    customer: Option<String>,
+    customer: Option<CustomerIdSchema>,
     /// A visitor who is no known customer. Kept, as a digest, only with `consent`.
     #[schema(max_length = 200)]
     visitor: Option<String>,
     /// Whether the visitor consented to be recognised.
     #[serde(default)]
     consent: bool,
-    /// An article's id, or a variant's.
-    #[schema(value_type = ArticleIdSchema)]
-    article: String,
+    /// An article's id, or a variant's. One of `article` and `variant` is required.
+    article: Option<ArticleIdSchema>,
+    /// A variant's id, which comes before `article`.
+    variant: Option<ArticleIdSchema>,
     /// Connects a return with its purchase. Kept only with a customer, or a visitor's consent.
     #[schema(examples("10001"), max_length = 200)]
     order: Option<String>,
-    /// What was paid or paid back, in the shop's currency.
-    #[schema(examples(64.5), minimum = 0, exclusive_maximum = 1_000_000_000)]
-    value: Option<f64>,
-    /// When it happened (RFC 3339), at most `events.late_days` ago; without it, now.
-    #[schema(examples("2026-11-21T14:34:00Z"), format = DateTime)]
+    /// What was paid or paid back, in the shop's currency: below 1,000,000,000.
+    value: Option<PriceSchema>,
+    /// When it happened, at most `events.late_days` ago; without it, now. `2026-11-21T14:34:00Z`, `21.11.2026 14:34`, or a date;
+    /// UTC if it has no zone.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
     time: Option<String>,
     /// The `completion_id` of the completion or look from which it came.
     ticket: Option<String>,
@@ -100,28 +97,13 @@ enum EventKind {
     Rejected,
 }
 
-impl EventBody {
-    fn read(self) -> Result<EventRow, Problem> {
-        let Self { id, kind, customer, visitor, consent, article, order, value, time, ticket } = self;
-        let mut findings = Vec::new();
-        let kind = FeedbackKind::from_shop_word(&kind).map(|_| kind);
-        let kind = value_or_finding(kind, || "/kind".into(), &mut findings);
-        let article = value_or_finding(ArticleId::new(&article), || "/article".into(), &mut findings);
-        let customer = customer.as_deref().map(CustomerId::new).transpose();
-        let customer = value_or_finding(customer, || "/customer".into(), &mut findings);
-        let time = time.as_deref().map(|time| {
-            let millis = calendar::parse_moment(time);
-            millis.map(Timestamp::from_millis).ok_or_else(|| {
-                format!("expected a time in RFC 3339, such as 2026-11-21T14:34:00Z, found {time:?}")
-            })
-        });
-        let time = value_or_finding(time.transpose(), || "/time".into(), &mut findings);
-        let (Some(kind), Some(article), Some(customer), Some(time)) = (kind, article, customer, time) else {
-            return Err(Problem::invalid(findings));
-        };
-        let is_date = false;
-        Ok(EventRow { id, kind, customer, visitor, consent, article, order, value, time, is_date, ticket })
-    }
+fn read_event(mut fields: Map<String, Value>) -> Result<EventRow, Problem> {
+    let read = EventRow::read(&mut fields);
+    let others = fields.keys().map(|name| Finding::at(step(name), "an event has no such field"));
+    let faults = read.as_ref().err().into_iter().flatten();
+    let faults = faults.map(|(name, reason)| Finding::at(step(name), reason.as_str()));
+    let findings: Vec<Finding> = others.chain(faults).collect();
+    read.ok().filter(|_| findings.is_empty()).ok_or_else(|| Problem::invalid(findings))
 }
 
 /// A recorded event.
@@ -137,7 +119,7 @@ struct RecordedEvent {
     /// or was already recorded.
     #[schema(examples("ticket"))]
     attribution: Option<&'static str>,
-    /// Why it does not belong to the suggestion of its ticket: `ticket-of-another-customer`.
+    /// `unknown-article`: the catalogue has no such article. `ticket-of-another-customer`: it does not belong to its ticket's suggestion.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<Warning>,
 }
@@ -154,7 +136,8 @@ enum EventItem {
 ///
 /// Takes a list of up to `x-limits.feedback_events` events, in any order. The answer is a list in the same order: for each
 /// event, its result or a problem. A bad event does not stop the others; one that is sent alone, without a list, is refused.
-/// An answered event is stored for good; without an answer, send the events again.
+/// An answered event is stored for good; without an answer, send the events again. An event of an article that the catalogue
+/// does not have is kept, and its answer has a `warning`.
 ///
 /// With a `ticket`, an event is also feedback on that suggestion: viewed means shown, added means accepted. A ticket for another
 /// customer does not count, and the answer has a `warning`. Without a ticket, a
@@ -177,7 +160,7 @@ async fn record(
         return Err(Problem::invalid(vec![Finding::at("", detail)]));
     }
     let mut read: Vec<Result<EventRow, Problem>> =
-        events.into_iter().map(|event| from_value(event).and_then(EventBody::read)).collect();
+        events.into_iter().map(|event| from_value(event).and_then(read_event)).collect();
     if let Some(Err(problem)) = read.pop_if(|event| !is_list && event.is_err()) {
         return Err(problem);
     }
@@ -208,7 +191,7 @@ impl RecordedEvent {
 
 /// Record a stream of events
 ///
-/// One event per line, as in `POST /events`; times may also be as shops write them. Lines are recorded in parts of a few
+/// One event per line, as in `POST /events`; other fields are ignored. Lines are recorded in parts of a few
 /// hundred, and bad ones are left out. After an interruption send the stream again: recorded events count once.
 #[utoipa::path(post, path = "/events/bulk", operation_id = "importEvents", tag = "events",
     request_body(content = String, content_type = "application/x-ndjson", example =
@@ -223,7 +206,7 @@ async fn import(State(state): State<AppState>, request: Request) -> Result<Json<
     let mut rows = rows.map_err(|error| Problem::inside(Kind::Internal, error))?;
     let recorded = uncancelled(async move {
         let most = state.limits.bulk_rows.into();
-        state.recorder().record_rows(&mut rows, most, state.now(), |_| {}).await
+        state.recorder().record_rows(&mut rows, |row| Ok(vec![row]), most, state.now(), |_| {}).await
     });
     recorded.await.map(Json).map_err(|error| match error {
         RowsError::TooMany { most } => {

@@ -42,6 +42,9 @@ pub(crate) struct ArticleQuery {
     pub(crate) n: Option<u32>,
 }
 
+/// The beginning of a cursor, before the last item of the page: an id alone, or a page's number, is none.
+pub(super) const AFTER: &str = "after:";
+
 /// Bytes of items after which a page ends early, so that callers who do not read their pages take little memory.
 const PAGE_BYTES: usize = 1 << 20;
 
@@ -51,7 +54,7 @@ pub(crate) struct Page<T> {
     #[schema(value_type = Vec<T>)]
     pub(crate) items: Vec<Box<RawValue>>,
     /// The cursor of the next page; null on the last page.
-    #[schema(examples("c-000010"))]
+    #[schema(examples("after:c-000010"))]
     next_cursor: Option<String>,
     #[serde(skip)]
     #[schema(ignore)]
@@ -71,7 +74,7 @@ impl<T: Serialize> Page<T> {
         let (mut last, mut bytes) = (String::new(), 0);
         while let Some(row) = rows.try_next().await? {
             if page.items.len() == n as usize || bytes >= PAGE_BYTES {
-                page.next_cursor = Some(last);
+                page.next_cursor = Some(format!("{AFTER}{last}"));
                 break;
             }
             last = cursor(&row);
@@ -98,5 +101,6 @@ pub(crate) fn cursor<T>(
 ) -> Result<Option<T>, Problem> {
     let Some(text) = text else { return Ok(None) };
     let detail = "this is not a cursor; send the previous page's next_cursor unchanged";
-    parse(text).map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("cursor", detail)]))
+    let item = text.strip_prefix(AFTER).and_then(parse);
+    item.map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("cursor", detail)]))
 }

@@ -13,7 +13,7 @@ use utoipa::{
     },
 };
 
-use super::item::reference;
+use super::{item::reference, paging::AFTER};
 
 /// Begins the characters that ids and types may begin and end with.
 const END: &str = "[^\\s\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u200B\\u2060\\uFEFF|";
@@ -52,7 +52,7 @@ macro_rules! named {
 named! {
     ArticleIdSchema "ArticleId" with(id(), json!({"description": "The shop's id of an article.", "examples": ["a-00134"]}));
     CustomerIdSchema "CustomerId" with(id(), json!({"description": "The shop's id of a customer.", "examples": ["c-000010"]}));
-    CursorSchema "Cursor" id();
+    CursorSchema "Cursor" prefixed_id(AFTER);
     ArticleTypeSchema "ArticleType" json!({
         "type": "string", "pattern": format!("^{END}]({MIDDLE}*{END}])?$"),
         "description": "What an article is.", "examples": ["coat"],
@@ -94,8 +94,12 @@ fn with(mut schema: Value, keywords: Value) -> Value {
 
 /// An article's or a customer's id, which is neither `.` nor `..`.
 fn id() -> Value {
-    let pattern = format!("^({END}.]({MIDDLE}*{END}])?|\\.({END}.]|{MIDDLE}+{END}]))$");
-    json!({"type": "string", "pattern": pattern, "minLength": 1, "maxLength": 128})
+    prefixed_id("")
+}
+
+fn prefixed_id(prefix: &str) -> Value {
+    let pattern = format!("^{prefix}({END}.]({MIDDLE}*{END}])?|\\.({END}.]|{MIDDLE}+{END}]))$");
+    json!({"type": "string", "pattern": pattern, "minLength": prefix.len() + 1, "maxLength": prefix.len() + 128})
 }
 
 fn count() -> Value {

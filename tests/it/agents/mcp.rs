@@ -125,6 +125,11 @@ async fn tools_answer_as_their_operations_do(Demo(service): Demo) {
         ("looks", json!({"id": ["a-00134"]}), "invalid type: sequence"),
         ("looks", json!({}), "is missing"),
         ("similar", json!({"id": "a-00134", "n": 1.5}), "invalid type: floating point"),
+        (
+            "search_catalogue",
+            json!({"type": "cape"}),
+            "no articles of type \"cape\"; its types are backpack, bag, ",
+        ),
         ("search_catalogue", json!({"where": "navy"}), "invalid type: string"),
         ("search_catalogue", json!({"where": ["navy"]}), "expected attribute:value"),
         ("search_catalogue", json!({"where": vec!["colour:navy"; 17]}), "at most 16 conditions"),

@@ -150,15 +150,33 @@ async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
     println!("layout shift of a late script and of another article: {shift}");
     assert!(shift < 0.001, "{shift}");
     // From right to left, in another language and currency.
-    window.run("document.documentElement.dir = 'rtl'; document.documentElement.lang = 'de'; \
+    window
+        .run(
+            "document.documentElement.dir = 'rtl'; document.documentElement.lang = 'de-CH'; \
         const one = document.querySelector('atelier-looks'); one.setAttribute('currency', 'CHF'); \
-        one.setAttribute('labels', JSON.stringify({add: 'In den Warenkorb', addOf: 'In den Warenkorb: {name}'}))").await;
-    let ready = "(() => { const root = document.querySelector('atelier-looks').shadowRoot; \
-                 return root.querySelector('.add')?.textContent === 'In den Warenkorb' && /CHF/.test(root.querySelector('.price').textContent) })()";
+        one.setAttribute('labels', JSON.stringify({add: 'Kaufen'}))",
+        )
+        .await;
+    let ready = "(() => { const root = document.querySelector('atelier-looks').shadowRoot; const add = root.querySelector('.add'); \
+                 return add?.textContent === 'Kaufen' && add.ariaLabel.startsWith('In den Warenkorb: ') && \
+                 root.querySelector('.total').textContent.startsWith('Ganzer Look: ') && /CHF/.test(root.querySelector('.price').textContent) })()";
     window.until(ready).await;
     let left = "const cards = document.querySelector('atelier-looks').shadowRoot.querySelectorAll('.card'); \
                 return cards[0].getBoundingClientRect().left > cards[1].getBoundingClientRect().left";
     assert_eq!(window.run(left).await, true, "the first card is on the right");
+    for (language, words) in [
+        ("de", "Ähnliche Artikel"),
+        ("fr", "Articles similaires"),
+        ("it-CH", "Articoli simili"),
+        ("es", "Artículos similares"),
+        ("pl", "Similar articles"),
+    ] {
+        let set = format!(
+            "document.documentElement.lang = '{language}'; document.querySelectorAll('atelier-looks')[1].setAttribute('n', 8)"
+        );
+        window.run(&set).await;
+        window.until(&format!("document.querySelectorAll('atelier-looks')[1].shadowRoot.querySelector('h2').textContent === '{words}'")).await;
+    }
     // A customer whose signature has expired is anyone: sees cards, and is counted.
     let counted = async || {
         let accepted = each(&shop.service.json("/feedback/counts").await["items"], "accepted");

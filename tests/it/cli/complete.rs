@@ -327,6 +327,7 @@ async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
 
 #[apply(on_sqlite)]
 async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
+    drop(db.open().await);
     let parts = Parts::new();
     let empty = "contains no parts, which are files that end in .parquet, .jsonl or .ndjson";
     refused(parts.command(&db, &[])).await.has([empty]);

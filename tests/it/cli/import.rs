@@ -1,6 +1,11 @@
-use std::{fmt::Write, fs};
+use std::{
+    fmt::Write,
+    fs,
+    time::{Duration, SystemTime},
+};
 
 use atelier::platform::db::Actor;
+use atelier_core::util::calendar::rfc3339;
 use serde_json::{Value, json};
 
 use crate::{
@@ -8,7 +13,7 @@ use crate::{
         atelier, done, ended, file, path, refused, serve::Served, serve_demo, write_parquet, write_tables,
     },
     harness::{
-        Html, NOW, TestDatabase, Unconditional, apply, article, article_id, customer_id, on_sqlite,
+        Html, NOW, TestDatabase, Unconditional, apply, article, article_id, contract, customer_id, on_sqlite,
         with_customers,
     },
 };
@@ -209,11 +214,59 @@ async fn events_of_a_file_are_recorded_once(db: TestDatabase) {
     let said = refused(atelier(&db, &["import", "--events", path(&events)])).await;
     let customer_of = "events.csv, row 5: field \"customer\": there is no such customer";
     let kind = "events.csv, row 6: field \"kind\": an event is viewed, added";
-    said.has([customer_of, kind, "  events: 2 new, 1 known, 2 refused\n"]);
+    said.has([customer_of, kind, "  events: 2 new, 1 known, 2 refused; 0 of unknown articles\n"]);
     let said = done(atelier(&db, &["import", "--skip-bad", "--events", path(&events)])).await;
-    assert!(said.ends_with("  events: 0 new, 3 known, 2 refused\n"), "{said}");
+    assert!(said.ends_with("  events: 0 new, 3 known, 2 refused; 0 of unknown articles\n"), "{said}");
     let (.., bought) = store.customers().get_with_purchases(&customer_id("c")).await.unwrap().unwrap();
     assert_eq!(bought, "a", "the variant's article");
+}
+
+/// What the first release was trained on, for a refresh and for what customers own.
+#[apply(contract)]
+async fn past_orders_become_purchases(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c", "d"]).await;
+    for id in ["a", "b"] {
+        store
+            .articles()
+            .set(&article(id, "coat", json!({"variants": [{"id": format!("{id}-M")}]})), NOW)
+            .await
+            .unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let day = |days: u64| rfc3339(SystemTime::now() - Duration::from_hours(24 * days))[..10].to_owned();
+    let (recent, old) = (day(300), day(500));
+    let rows = format!(
+        "order;customer;article;variant;time;returned\n1;c;a;;{recent};no\n1;c;;b-M;{recent};ja\n2;d;a-M;;{recent};\n\
+         3;;a;;{recent};\n4;d;b;;{old};\n5;d;gone;;{recent};\n6;nobody;a;;{recent};\n"
+    );
+    let orders = file(&folder, "orders.csv", rows);
+    let said = refused(atelier(&db, &["import", "--orders", path(&orders)])).await;
+    said.has([
+        "orders.csv, row 8: field \"customer\": there is no such customer",
+        "orders.csv, row 7: the catalogue has no article or variant \"gone\"",
+        "  orders: 5 new, 0 known, 1 refused; 1 of unknown articles\n",
+        "  orders: left out 1 lines without a customer and 1 older than events.keep_days (400)\n",
+    ]);
+    let said = done(atelier(&db, &["import", "--skip-bad", "--orders", path(&orders)])).await;
+    said.has(["  orders: 0 new, 5 known, 1 refused"]);
+    let (.., bought) = store.customers().get_with_purchases(&customer_id("c")).await.unwrap().unwrap();
+    assert_eq!(bought, "a", "and what came back is not theirs");
+    // The export has them as they were.
+    let back = folder.path().join("export");
+    done(atelier(&db, &["export", path(&back)])).await;
+    let line = |order: &str, customer: &str, article: &str, rest: &str| {
+        format!(
+            "{{\"order\":\"{order}\",\"customer\":\"{customer}\",\"article\":\"{article}\",\"time\":\"{recent}T00:00:00Z\"{rest}}}\n"
+        )
+    };
+    let expected = [
+        line("1", "c", "a", ""),
+        line("1", "c", "b", ",\"returned\":true"),
+        line("2", "d", "a", ""),
+        line("5", "d", "gone", ""),
+    ];
+    assert_eq!(fs::read_to_string(back.join("orders.jsonl")).unwrap(), expected.concat());
 }
 
 /// A replica with less memory, or another release, does not start.

@@ -7,13 +7,17 @@ use std::{
     process::Command,
 };
 
+use atelier::platform::db::Entry;
 use atelier_core::domain::Article;
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, done, file, path, refused},
-    harness::{self, Demo, Html, TestDatabase, apply, contract, models, on_sqlite, pick, rows},
+    harness::{
+        self, Demo, Html, NOW, TestDatabase, apply, contract, models, on_sqlite, pick, rows, with_customers,
+    },
+    releases::operations::releases::two_releases,
 };
 
 /// Published; of a blouse, a coat, trousers and ballerinas.
@@ -123,4 +127,23 @@ async fn looks_of_all_articles_are_written_in_parts(db: TestDatabase) {
         }
     }
     assert!(count > 0, "some are as cheap");
+    // A release that was activated since, or the one that a flag names.
+    let releases = two_releases();
+    let store = db.open().await;
+    with_customers(&store, &["c"]).await;
+    let entry = Entry::new("release.activate", "less", json!({}));
+    store.settings().set("release", "less", &entry, NOW).await.unwrap();
+    for (flags, said) in [(&[][..], "gsu of less on"), (&["--release", "demo"], "match of demo on")] {
+        let output = tempfile::tempdir().unwrap();
+        let mut command =
+            atelier(&db, &["looks", "--output", path(output.path()), "--share", "1/3", "--n", "1"]);
+        command.args(["--models", path(releases.path()), "--device", "cpu"]).args(flags);
+        done(command).await.has([said]);
+        let (parts, completed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        file(&parts, "part-00000.jsonl", "{\"customer\": \"c\", \"articles\": [\"a-00134\", \"\"]}\n");
+        let mut command =
+            atelier(&db, &["complete", "--input", path(parts.path()), "--output", path(completed.path())]);
+        command.args(["--models", path(releases.path()), "--device", "cpu"]).args(flags);
+        done(command).await.has([said]);
+    }
 }

@@ -31,7 +31,7 @@ async fn the_log_names_no_customer(db: TestDatabase) {
         ("GET", &*customer, None, 200),
         ("GET", &*format!("{customer}/export"), None, 200),
         ("GET", &*format!("{customer}/outfits?cursor={WHO}"), None, 422),
-        ("GET", &*format!("customers?search={WHO}&cursor={WHO}"), None, 200),
+        ("GET", &*format!("customers?search={WHO}&cursor=after:{WHO}"), None, 200),
         ("POST", &*customer, None, 405),
         (WHO, &*customer, None, 405),
         ("GET", &*format!("nowhere/{WHO}?customer={WHO}"), None, 404),

@@ -230,10 +230,9 @@ async fn what_a_release_does_not_know_of_a_stored_article_is_said(Open(service, 
         "",
         "the article has no colour, which other articles have: it counts as an average one there",
     );
-    let chartreuse = "colour \"chartreuse\" is new to release open: the article is ranked by its type and other attributes \
-                      until a release is trained with it";
-    let poncho = "type \"poncho\" is new to release open: the article is ranked by its other attributes until a release is \
-                  trained with it";
+    let rest = "is new to release open: until a release is trained with it, only the";
+    let chartreuse = &format!("colour \"chartreuse\" {rest} type and other attributes count");
+    let poncho = &format!("type \"poncho\" {rest} other attributes count");
     for (id, attributes, warnings) in [
         ("anorak", json!({"type": "coat", "colour": "Blue", "price": 110, "name": "unheard-of"}), json!([])),
         ("odd", json!({"type": "coat", "colour": "Chartreuse"}), json!([expected("/colour", chartreuse)])),

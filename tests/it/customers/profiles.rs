@@ -72,11 +72,11 @@ async fn a_list_continues_at_its_cursor(service: Service) {
         service.put(format!("/customers/{id}"), json!({"features": features})).is(201).await;
     }
     for (query, ids, cursor) in [
-        ("n=2", json!(["b", "c 1"]), json!("c 1")),
-        ("n=2&cursor=c+1", json!(["c 2", "ä"]), Value::Null),
+        ("n=2", json!(["b", "c 1"]), json!("after:c 1")),
+        ("n=2&cursor=after:c+1", json!(["c 2", "ä"]), Value::Null),
         // Words are whole ones, whatever comes in pages, and what they never wear is not theirs.
-        ("search=male&n=1", json!(["c 1"]), json!("c 1")),
-        ("search=male&n=1&cursor=c+1", json!(["ä"]), Value::Null),
+        ("search=male&n=1", json!(["c 1"]), json!("after:c 1")),
+        ("search=male&n=1&cursor=after:c+1", json!(["ä"]), Value::Null),
         ("search=GR%C3%9CN,male", json!(["ä"]), Value::Null),
         ("search=gender:female", json!(["c 2"]), Value::Null),
         ("search=navy", json!([]), Value::Null),

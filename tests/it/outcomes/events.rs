@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        Demo, Html, Service, TestDatabase, apply, contract, each,
+        Demo, Html, NOW, Service, TestDatabase, Unconditional, apply, coat, contract, each,
         json::{text, with},
         on_sqlite, pick, rows, with_customers,
     },
@@ -38,6 +38,13 @@ fn event(id: &str, kind: &str, more: Value) -> Value {
     event
 }
 
+/// The articles of these events.
+async fn with_articles(service: &Service, ids: &[&str]) {
+    for id in ids {
+        service.store.articles().set(&coat(id), NOW).await.unwrap();
+    }
+}
+
 fn days_ago(days: u64) -> String {
     rfc3339(SystemTime::now() - Duration::from_hours(24 * days))
 }
@@ -45,6 +52,7 @@ fn days_ago(days: u64) -> String {
 #[apply(on_sqlite)]
 async fn each_event_has_its_own_answer(service: Service) {
     with_customers(&service.store, &["c"]).await;
+    with_articles(&service, &["a", "a-7"]).await;
     let good = json!({"id": "e-1", "kind": "viewed", "article": "a"});
     let bad = [
         ("kind", json!("seen")),
@@ -78,8 +86,74 @@ async fn each_event_has_its_own_answer(service: Service) {
     service.get("/metrics").await.text().has([
         "atelier_events_total{kind=\"viewed\",result=\"recorded\"} 1",
         "atelier_events_total{kind=\"viewed\",result=\"known\"} 1",
-        "atelier_events_total{kind=\"\",result=\"refused\"} 6",
+        "atelier_events_total{kind=\"\",result=\"refused\"} 5",
     ]);
+}
+
+/// A shop that sends another kind of id hears of it, and loses nothing.
+#[apply(contract)]
+async fn an_event_of_an_unknown_article_is_kept_with_a_warning(Demo(service): Demo) {
+    let customer = crate::harness::outfits()[0].customer.to_string();
+    let bought =
+        |id: &str, article: &str| event(id, "bought", json!({"customer": customer, "article": article}));
+    service.delete("/articles/a-01243").is(204).await;
+    // One that the release knows may be returned after it left the shop.
+    let answers =
+        send(&service, vec![bought("1", "a-00134"), bought("2", "SKU-9"), bought("3", "a-01243")]).await;
+    assert_eq!(each(&json!(answers), "recorded"), json!([true, true, true]));
+    assert_eq!(each(&json!(answers), "warning/code"), json!([null, "unknown-article", null]));
+    text(&answers[1]["warning"]["detail"]).has(["no article or variant \"SKU-9\"", "kept"]);
+    let alone = &send(&service, bought("4", "SKU-9")).await[0];
+    assert_eq!(alone["warning"]["code"], "unknown-article");
+    let lines = format!("{}\n{}\n", bought("5", "a-00134"), bought("6", "SKU-9"));
+    let summary = service.post("/events/bulk", NDJSON, lines.clone()).ok().await;
+    assert_eq!(pick(&summary, "recorded unknown_articles unattributed"), json!([2, 1, 0]));
+    assert_eq!(each(&summary["warnings"], "line"), json!([2]), "{summary}");
+    let again = service.post("/events/bulk", NDJSON, lines).ok().await;
+    assert_eq!(pick(&again, "known unknown_articles"), json!([2, 1]));
+    let export = service.json(format!("/customers/{customer}/export")).await;
+    let kept = export["purchases"].as_array().unwrap().iter().find(|one| one["article"] == "SKU-9").unwrap();
+    assert_eq!(kept["bought"], 3, "{export}");
+    service.get("/metrics").await.text().has(["atelier_events_unknown_article_total 3\n"]);
+    let analyst = service.signed_in(Role::Analyst).await;
+    analyst.page("/operations").await.has(["<dt>events of unknown articles</dt><dd>3</dd>"]);
+}
+
+#[apply(on_sqlite)]
+async fn an_event_is_read_as_a_line_of_a_stream_is(service: Service) {
+    with_customers(&service.store, &["c"]).await;
+    let day = &days_ago(1)[..10];
+    let german = format!("{}.{}.{}", &day[8..], &day[5..7], &day[..4]);
+    let written = [
+        json!({"time": day}),
+        json!({"time": german, "value": "12,5"}),
+        json!({"time": format!("{day} 00:00"), "value": "1.299,00", "kind": "viewed"}),
+        json!({"time": format!("{day}T00:00:00"), "consent": "ja", "order": 7}),
+        json!({"article": null, "variant": "a-7-M", "value": 3}),
+    ];
+    for (number, more) in written.into_iter().enumerate() {
+        let [alone, in_stream] =
+            ["alone", "stream"].map(|way| event(&format!("{number} {way}"), "bought", more.clone()));
+        assert_eq!(send(&service, alone).await[0]["recorded"], true, "{more}");
+        let summary = service.post("/events/bulk", NDJSON, format!("{in_stream}\n")).ok().await;
+        assert_eq!(summary["recorded"], 1, "{summary}");
+        let export = service.json("/customers/c/export").await;
+        let [.., alone, in_stream] = &export["events"].as_array().unwrap()[..] else { panic!("{export}") };
+        if more["time"].is_string() {
+            assert_eq!(alone, in_stream, "{more}");
+            text(&alone["time"]).has([day]);
+        }
+        assert_eq!(pick(alone, "kind article value order"), pick(in_stream, "kind article value order"));
+    }
+    let wrong = json!({"id": null, "time": "yesterday", "value": [1], "consent": "maybe", "when": 1});
+    let problem = service
+        .send("/events", wrong)
+        .await
+        .assert_problem(422, &["/when", "/consent", "/value", "/time", "/id", "/kind", "/article"]);
+    let said = ["must be true or false", "a price is a number", "must be a time such as", "is missing"];
+    for (number, said) in (1..).zip(said) {
+        text(&problem["errors"][number]["detail"]).has([said]);
+    }
 }
 
 #[apply(on_sqlite)]
@@ -126,6 +200,7 @@ async fn a_ticket_makes_an_event_feedback(service: Service) {
 #[apply(contract)]
 async fn a_ticket_for_one_customer_does_not_count_for_another(service: Service) {
     with_customers(&service.store, &["c", "d"]).await;
+    with_articles(&service, &["a-7"]).await;
     let issue = |customer: Option<&str>| {
         let customer = customer.map(|id| CustomerId::new(id).unwrap());
         service.state.tickets().issue(Suggested { customer, ..suggested("gsu", None) })

@@ -4,7 +4,7 @@ use atelier::completion::tickets::{Suggested, SuggestedFor};
 use atelier_core::domain::ArticleId;
 use serde_json::{Value, json};
 
-use crate::harness::{Service, TestDatabase, apply, contract, on_sqlite, pick};
+use crate::harness::{Service, TestDatabase, apply, contract, on_sqlite, pick, with_customers};
 
 /// Of a release that is not served, with two suggestions for the blank in slot 1.
 pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {
@@ -179,4 +179,46 @@ async fn long_completion_ids_are_kept(service: Service) {
         let (status, taken) = report(&service, &body).await;
         assert_eq!((status, &taken["recorded"]), (200, &json!(true)), "{number}: {taken}");
     }
+}
+
+/// Every blank is filled, by one customer, with the last choice for it, and with no article twice.
+#[apply(contract)]
+async fn what_one_customer_accepted_for_every_blank_is_an_outfit(service: Service) {
+    with_customers(&service.store, &["x", "y"]).await;
+    let article = |id: &str| ArticleId::new(id).unwrap();
+    let blank = |slot| SuggestedFor {
+        slot,
+        articles: ["c", "d", "e"].map(article).to_vec(),
+        in_sets: Vec::new(),
+        rules: Vec::new(),
+    };
+    for (number, steps) in [
+        &[("accepted", "x", 1, "c"), ("shown", "x", 3, "d")][..],
+        &[("accepted", "x", 1, "c"), ("bought", "x", 3, "e")],
+        &[("accepted", "x", 1, "c"), ("accepted", "x", 1, "d"), ("bought", "x", 3, "e")],
+        &[("accepted", "x", 1, "d"), ("rejected", "x", 1, "d"), ("bought", "x", 3, "e")],
+        &[("accepted", "x", 1, "c"), ("bought", "y", 3, "e")],
+        &[("accepted", "y", 1, "c"), ("accepted", "y", 3, "c"), ("bought", "y", 3, "e")],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ticket = service.state.tickets().issue(Suggested {
+            outfit: vec![Some(article("a")), None, Some(article("b")), None],
+            blanks: vec![blank(1), blank(3)],
+            ..suggested("gsu", None)
+        });
+        for (kind, customer, slot, article) in steps {
+            let id = format!("{number} {kind} {slot} {article}");
+            let event = json!({"id": id, "completion_id": ticket, "kind": kind, "slot": slot, "article": article, "customer": customer});
+            assert_eq!(report(&service, &event).await.0, 200, "{event}");
+        }
+    }
+    let lines = service.get("/feedback/outfits.jsonl").await.text();
+    let outfits = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut found: Vec<String> =
+        outfits.map(|outfit| pick(&outfit, "customer articles").to_string()).collect();
+    found.sort();
+    let expected = [r#"["x",["a","b","c","e"]]"#, r#"["x",["a","b","d","e"]]"#, r#"["y",["a","b","c","e"]]"#];
+    assert_eq!(found, expected);
 }

@@ -1,4 +1,4 @@
-//! docs/api.md and README.md: their examples run as printed, and give the printed answers. clients/check runs docs/examples/api.py
+//! docs/api.md, docs/events.md and README.md: their examples run as printed, and give the printed answers. clients/check runs docs/examples/api.py
 //! and api.ts, which make the same requests.
 
 use std::process::{Command, Output};
@@ -110,6 +110,14 @@ async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
 async fn the_readmes_examples_work_on_the_demo(db: TestDatabase) {
     let (examples, printed) = run_examples(&db, include_str!("../../../README.md")).await;
     assert!(examples == 2 && printed.contains("\"c-new\""), "{printed}");
+}
+
+#[apply(on_sqlite)]
+#[needs(tools::curl)]
+async fn the_events_page_begins_with_a_request_that_works_on_the_demo(db: TestDatabase) {
+    let (begin, _) = include_str!("../../../docs/events.md").split_once("\n## ").unwrap();
+    let (examples, _) = run_examples(&db, begin).await;
+    assert_eq!(examples, 1);
 }
 
 /// The requests of the shell examples, by method and path.

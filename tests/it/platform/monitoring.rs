@@ -9,7 +9,7 @@ use crate::harness::{Service, TestDatabase, apply, on_sqlite};
 /// Prometheus adds the first three; the others are there while an experiment needs a second release, whose tests see them.
 const ELSEWHERE: &str = "up job instance atelier_second_release_loaded experiment";
 /// Other words of queries.
-const WORDS: &str = "sum min max by and on count rate changes histogram_quantile __rate_interval m";
+const WORDS: &str = "sum min max by and on count rate increase changes histogram_quantile __rate_interval m";
 
 #[apply(on_sqlite)]
 async fn every_query_uses_existing_metrics(service: Service) {

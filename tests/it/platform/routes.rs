@@ -278,7 +278,7 @@ async fn invalid_paths_and_queries_are_problems(db: TestDatabase) {
             } else if types.contains("boolean") {
                 &["x", "%00", "2"]
             } else if name == "cursor" {
-                &["%00", ""]
+                &["%00", "", "xyz", "2", "c-000010"]
             } else {
                 &[]
             };

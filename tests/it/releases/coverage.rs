@@ -4,7 +4,10 @@ use atelier::config::Limits;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Demo, Html, Service, TestDatabase, apply, assert_has, models, on_sqlite};
+use crate::{
+    harness::{Call, Demo, Html, Service, TestDatabase, apply, assert_has, models, on_sqlite},
+    releases::operations::releases::two_releases,
+};
 
 /// A service whose shop sells two ponchos.
 async fn shop(db: &TestDatabase) -> Service {
@@ -28,6 +31,7 @@ async fn a_release_that_knows_under_half_of_the_catalogue_must_be_forced(db: Tes
         let detail = problem["detail"].as_str().unwrap();
         let start = "release demo has none of the catalogue's articles (2), so only match can suggest them, by their attributes alone";
         assert!(detail.starts_with(start), "{detail}");
+        detail.has(["; import the 1451 articles that it was trained with and the catalogue lacks, "]);
         assert!(detail.ends_with("force it with the query parameter force=true"), "{detail}");
     }
     assert_eq!(service.json("/releases").await["active"], Value::Null);
@@ -59,6 +63,27 @@ async fn a_release_that_knows_under_half_of_the_catalogue_must_be_forced(db: Tes
     activate(&service, "").is(200).await;
     service.delete("/articles/a-01317").is(204).await;
     activate(&service, "").is(409).await;
+}
+
+/// Importing articles would not help: the catalogue has all that it was trained with.
+#[apply(on_sqlite)]
+async fn a_release_of_few_articles_is_to_be_trained_with_more_outfits(db: TestDatabase) {
+    let folder = two_releases();
+    crate::harness::fill(&db).await;
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    activate(&service, "").is(200).await;
+    let ponchos = (0..1500).map(|number| format!("{{\"id\":\"p-{number}\",\"type\":\"poncho\"}}\n"));
+    service.post("/articles/bulk", "application/x-ndjson", ponchos.collect::<String>()).ok().await;
+    let said = [
+        "1451 of the catalogue's 3000 articles (48.4 %, at least 50.0 %",
+        "; train it with more outfits of these articles, such as those of earlier orders (atelier import --orders), ",
+    ];
+    let refused = service.send("/releases/less/activate", json!({})).is(409).await.json();
+    refused["detail"].as_str().unwrap().has(said).has(["or force it"]);
+    let arms = json!([{"name": "today", "share": 1}, {"name": "new", "release": "less", "share": 1}]);
+    let running = json!({"arms": arms, "state": "running"});
+    let problem = service.put("/experiments/autumn", running).await.assert_problem(422, &["/arms/1/release"]);
+    problem["errors"][0]["detail"].as_str().unwrap().has(said).has(["or compare another release"]);
 }
 
 #[apply(on_sqlite)]

@@ -32,9 +32,12 @@ pub(super) struct Refresh {
     /// Maximum number of epochs within `--minutes`.
     #[arg(long, default_value_t = 20)]
     epochs: u32,
-    /// Weeks at the end that are kept from training, to compare both releases on them.
-    #[arg(long, value_name = "WEEKS", default_value_t = 2)]
-    weeks: u32,
+    /// Weeks at the end that are kept from training, to compare both releases on them [default: 2, or as many as the data needs].
+    #[arg(long, value_name = "WEEKS")]
+    weeks: Option<u32>,
+    /// Least share of the catalogue that the candidate must cover: the service's `models.least_known`.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    least_known: f64,
     /// Random seed of the order of outfits and of masks.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -46,14 +49,18 @@ pub(super) struct Refresh {
 impl Refresh {
     pub(super) fn run(self) -> Result<ExitCode> {
         let Self { minutes, epochs, weeks, .. } = self;
-        if !(minutes > 0.0 && minutes < 1e6) || epochs == 0 || weeks == 0 {
-            bail!("--minutes, --epochs and --weeks must be above 0, found {minutes}, {epochs} and {weeks}");
+        if !(minutes > 0.0 && minutes < 1e6) || epochs == 0 || weeks == Some(0) {
+            bail!(
+                "--minutes, --epochs and --weeks must be above 0, found {minutes}, {epochs} and {}",
+                weeks.unwrap_or(2)
+            );
         }
         let plan = Plan {
             from: &self.from,
             live: &self.release,
             out: &self.out,
-            last: Duration::from_hours(u64::from(weeks) * 7 * 24),
+            last: weeks.map(|weeks| Duration::from_hours(u64::from(weeks) * 7 * 24)),
+            least_known: self.least_known,
             limit: Duration::from_secs_f64(60.0 * minutes),
             epochs,
             seed: self.seed,

@@ -258,7 +258,9 @@ pub fn ask(
     let first = subject.open(runtime)?;
     // A closed method has logits of the articles that it was trained with, which come first if that was this data.
     let is_own = subject.release.vocabulary().iter().eq(data.vocabulary().iter().take(data.count_known()));
-    let count = if first.is_open() || !is_own { data.articles().len() } else { data.count_known() };
+    let asks_new = cases.as_slice().iter().any(|case| !data.is_known(case.target));
+    let count =
+        if first.is_open() || !is_own || asks_new { data.articles().len() } else { data.count_known() };
     let new = subject.new_articles().filter(|new| new.are_among(count));
     let batches = cases.batches(data);
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));

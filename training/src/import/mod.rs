@@ -57,8 +57,10 @@ pub struct Import<'a> {
 pub struct ByTime {
     /// When each row of outfits was made; those of no known time are older than all others.
     pub times: Vec<Option<Timestamp>>,
-    /// The outfits of this last time are for validation.
-    pub last: Duration,
+    /// The outfits of this last time are for validation; without it, those of as many weeks as the data needs.
+    pub last: Option<Duration>,
+    /// The least number of slots of these weeks.
+    pub enough: usize,
     /// A file of accepted outfits, which are learned and not asked: the release suggested their articles, so it would look too good.
     pub accepted: Option<PathBuf>,
 }
@@ -239,7 +241,8 @@ impl Import<'_> {
         })?;
         let taken = self.add_orders(&mut made, known, tell)?;
         made.sort_by_key(|(time, _)| *time);
-        let mut period = split_by_time(&mut made, by_time.last);
+        let last = by_time.last.unwrap_or_else(|| choose_last(&made, by_time.enough));
+        let mut period = split_by_time(&mut made, last);
         drop_repeats(&mut made);
         if let (Some(path), Some(period)) = (&by_time.accepted, &mut period) {
             let mut seen: HashSet<_> = made.iter().map(|(_, outfit)| same_pieces(outfit)).collect();
@@ -394,6 +397,23 @@ fn take_rows<T: Table>(
     Ok(())
 }
 
+/// The last two weeks if they have enough slots, and at most a quarter of all; otherwise fewer or more weeks of which that is true.
+fn choose_last(made: &[Dated], enough: usize) -> Duration {
+    const WEEK: Duration = Duration::from_hours(7 * 24);
+    let until = made.last().and_then(|(time, _)| *time);
+    let all: usize = made.iter().map(|(_, outfit)| outfit.articles().len()).sum();
+    let fits = |weeks: &u32| {
+        let is_late = |time: &Option<Timestamp>| {
+            time.zip(until).is_some_and(|(time, until)| time > until - WEEK * *weeks)
+        };
+        let late = made.iter().rev().take_while(|(time, _)| is_late(time));
+        let slots: usize = late.map(|(_, outfit)| outfit.articles().len()).sum();
+        enough <= slots && 4 * slots <= all
+    };
+    let weeks = [2, 1].into_iter().chain(3..=52).find(fits);
+    WEEK * weeks.unwrap_or(2)
+}
+
 /// Puts the outfits of the last time into the validation split and the others into training. They are in the order of time.
 fn split_by_time(made: &mut [Dated], last: Duration) -> Option<Period> {
     let first = made.iter().find_map(|(time, _)| *time);
@@ -477,6 +497,32 @@ mod tests {
     use atelier_core::domain::Features;
 
     use super::*;
+
+    #[test]
+    fn the_last_weeks_have_enough_slots_and_leave_most_to_learn() {
+        let dated = |days: &[i64]| -> Vec<Dated> {
+            let outfit = |day: &i64| {
+                let articles = ["a", "b"].map(|id| ArticleId::new(id).unwrap()).to_vec();
+                let outfit =
+                    Outfit::new(CustomerId::new("c").unwrap(), articles, None, Features::default()).unwrap();
+                ((*day >= 0).then(|| Timestamp::from_millis(day * 86_400_000)), outfit)
+            };
+            days.iter().map(outfit).collect()
+        };
+        let even: Vec<i64> = (0..100).collect();
+        let short: Vec<i64> = (0..12).flat_map(|day| [day; 5]).collect();
+        let undated: Vec<i64> = [-1; 100].into_iter().chain(short.iter().copied()).collect();
+        for (days, enough, weeks) in [
+            (&even, 20, 2),
+            (&even, 40, 3),
+            (&even, 60, 2),
+            (&short, 20, 2),
+            (&undated, 20, 1),
+            (&Vec::new(), 1, 2),
+        ] {
+            assert_eq!(choose_last(&dated(days), enough).as_secs() / 86_400 / 7, weeks, "{days:?} {enough}");
+        }
+    }
 
     #[test]
     fn what_was_saved_and_bought_is_not_learned_before_it_is_asked() {

@@ -61,8 +61,10 @@ pub struct Refresh<'a> {
     pub live: &'a Path,
     /// The candidate's folder, which must not exist.
     pub out: &'a Path,
-    /// The outfits of this last time are not learned, and both are compared on them.
-    pub last: Duration,
+    /// The outfits of this last time are not learned, and both are compared on them; without it, of as many weeks as the data needs.
+    pub last: Option<Duration>,
+    /// The least share of the catalogue's articles that a service takes of a release.
+    pub least_known: f64,
     /// The time to learn in, and the most epochs.
     pub limit: Duration,
     pub epochs: u32,
@@ -120,7 +122,7 @@ impl Refresh<'_> {
             notes: Vec::new(),
         };
         let given = Given { live, entry, data, period: imported.period };
-        card.refused = too_little(&given);
+        card.refused = too_little(&given).or_else(|| self.covers_little(&given.data));
         if card.refused.is_some() {
             return Ok(card);
         }
@@ -140,6 +142,21 @@ impl Refresh<'_> {
         Ok(card)
     }
 
+    /// Why a service would refuse the candidate, whatever it learns.
+    fn covers_little(&self, data: &Data) -> Option<String> {
+        let (known, all) = (data.count_known(), data.articles().len());
+        let share = real(known) / real(all.max(1));
+        (share < self.least_known).then(|| {
+            format!(
+                "the outfits to learn from have {known} of the catalogue's {all} articles, so a candidate covers {:.1} % of the catalogue, at \
+                 least {:.1} wanted (--least-known, as models.least_known): put earlier orders into the service with `atelier import \
+                 --orders`",
+                100.0 * share,
+                100.0 * self.least_known
+            )
+        })
+    }
+
     fn import(&self, folder: &Path) -> Result<Imported> {
         let (files, schema) = (Files::in_folder(self.from)?, read_folder_schema(self.from)?);
         let orders = find_table::<OrderLine>(self.from)?;
@@ -150,6 +167,7 @@ impl Refresh<'_> {
             by_time: Some(ByTime {
                 times: read_times(self.from)?,
                 last: self.last,
+                enough: FEW,
                 accepted: find_table::<AcceptedOutfit>(self.from)?,
             }),
             schema: &schema,
@@ -334,13 +352,16 @@ fn too_little(given: &Given) -> Option<String> {
     }
     if data.training().is_empty() {
         return Some(
-            "all outfits are of the last weeks, so there are none to learn from: lower --weeks".into(),
+            "all outfits are of the last weeks, so there are none to learn from: put earlier orders into the service with `atelier import \
+             --orders`, or lower --weeks"
+                .into(),
         );
     }
     let slots = Cases::of_all_articles(data).as_slice().len();
     (slots < FEW).then(|| {
         format!(
-            "the last weeks have {slots} slots, and fewer than {FEW} say too little: raise --weeks, or wait"
+            "the last weeks have {slots} slots, and fewer than {FEW} say too little: raise --weeks, wait, or put earlier orders into the \
+             service with `atelier import --orders`"
         )
     })
 }

@@ -128,6 +128,7 @@ fn without_something_new_there_is_no_candidate() {
     let few = lines.iter().position(|line| line.order == "1-20").unwrap();
     shop.write_table(&home.at("first"), lines[..few].iter().cloned()).unwrap();
     refuse("", "fewer than 200 say too little");
+    let wanted = " % of the catalogue, at least 99.0 wanted (--least-known, as models.least_known): put earlier orders into the service";
     shop.write_table(&home.at("first"), lines.clone()).unwrap();
     // An accepted outfit is learned once, and not if it was imported, is asked, is of the last weeks, or is too small.
     let before = |week| Shop::begin(week) - Duration::from_hours(24);
@@ -148,6 +149,27 @@ fn without_something_new_there_is_no_candidate() {
         "refresh --from first --release models/first --out models/first",
         &["exists already"],
     );
+    refuse(" --least-known 0.99", wanted);
+    // A release that suggests no new articles is asked about them, too.
+    let settings = "[fit]\nepochs = 1\nbatch = 32\n[model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\n";
+    home.write("closed.toml", settings);
+    home.output_of("fit --method gsu --data data --config closed.toml --run closed");
+    home.output_of("release --name closed --data data --runs closed");
+    shop.write_table(&home.at("first"), (1..4).flat_map(|week| shop.orders(week))).unwrap();
+    let compared =
+        home.run("refresh --from first --release models/closed --out models/compared --weeks 1 --epochs 1");
+    let said = String::from_utf8(compared.stderr).unwrap();
+    assert!([Some(0), Some(3)].contains(&compared.status.code()), "{said}");
+    assert_has(&said, &["comparing with the live release"]);
+    // Orders of the last days alone, as events bring them at first.
+    home.write("first/outfits.jsonl", "");
+    shop.write_table(&home.at("first"), lines).unwrap();
+    refuse(
+        "",
+        "5 of the catalogue's 562 articles, so a candidate covers 0.9 % of the catalogue, at least 50.0 wanted",
+    );
+    fs::remove_file(home.at("first/accepted.jsonl")).unwrap();
+    refuse("", "put earlier orders into the service with `atelier import --orders`, or lower --weeks");
     // What it wrote of customers is gone.
     assert_nothing_left(&home, "first", ".refresh");
 }

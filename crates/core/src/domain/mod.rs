@@ -43,7 +43,7 @@ pub use no_go::{no_go_key, no_go_keys};
 pub use number::json_number;
 pub use outfit::{MAX_SLOTS, OpenOutfit, Outfit, OutfitError, OutfitSize, Slot, Slots, Split};
 pub use patch::{ArticlePatch, CustomerPatch, PatchError};
-pub use price::{is_ambiguous_price, parse_decimal, parse_price};
+pub use price::{is_ambiguous_price, parse_decimal, parse_price, read_price};
 pub use role::Role;
 pub use schema::{
     Encoding, FEATURE_WIDTH, Feature, FeatureWarning, HAD, Kind, PHOTO, Requirement, Schema, SchemaError,

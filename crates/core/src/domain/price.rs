@@ -8,7 +8,7 @@ const EXPECTED: &str = "a price is a number of 0 or more with at most 12 digits 
      currency";
 
 /// Reads a price from JSON: a number, or a text that [`parse_price`] reads.
-pub(super) fn read_price(value: &Value) -> Result<f64, String> {
+pub fn read_price(value: &Value) -> Result<f64, String> {
     let price = match value {
         Value::Number(number) => number.as_f64().filter(|price| (0.0..TOO_MUCH).contains(price)),
         Value::String(text) => return parse_price(text),

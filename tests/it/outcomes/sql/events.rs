@@ -80,9 +80,13 @@ async fn an_event_counts_once_and_a_bad_one_does_not_stop_the_others(store: Stor
 #[apply(contract)]
 async fn a_purchase_without_a_ticket_belongs_to_what_was_shown_last(store: Store) {
     with_customers(&store, &["c", "d"]).await;
-    for (method, article, at) in
-        [("old", "a", NOW), ("late", "a", NOW + 2 * HOUR), ("after", "a", NOW + 4 * HOUR), ("gone", "b", NOW)]
-    {
+    for (method, article, at) in [
+        ("old", "a", NOW),
+        ("late", "a", NOW + 2 * HOUR),
+        ("after", "a", NOW + 4 * HOUR),
+        ("gone", "b", NOW),
+        ("edge", "z", NOW),
+    ] {
         let article_of = SuggestedArticle::default();
         store.feedback().record(method, &shown(method, article, at), &article_of).await.unwrap();
     }
@@ -92,14 +96,21 @@ async fn a_purchase_without_a_ticket_belongs_to_what_was_shown_last(store: Store
         at(3, event("2", FeedbackKind::Bought, Some("d"), "a")),
         at(3, event("3", FeedbackKind::Bought, None, "a")),
         at(7 * 24 + 1, sale("4", FeedbackKind::Bought, "8", "b", 100)),
+        // The window has both ends.
+        at(0, sale("7", FeedbackKind::Bought, "9", "a", 100)),
+        at(7 * 24, sale("8", FeedbackKind::Bought, "9", "z", 100)),
         at(3, event("5", FeedbackKind::Accepted, Some("c"), "a")),
     ];
     let window = Some(Attribution::Window);
-    assert_eq!(attributions(&store, &events).await, [window, None, None, None, None]);
+    assert_eq!(attributions(&store, &events).await, [window, None, None, None, window, window, None]);
     let sales = Sales { bought: 1, returned: 0, kept: 0, revenue: 100 };
     let late = Outcomes { shown: 1, in_window: sales, ..Outcomes::default() };
     assert_eq!(outcomes(&store, "late").await, late, "counted apart");
-    for other in ["old", "after", "gone"] {
+    for other in ["old", "edge"] {
+        let found = outcomes(&store, other).await;
+        assert_eq!(found, Outcomes { shown: 1, in_window: sales, ..Outcomes::default() }, "{other}");
+    }
+    for other in ["after", "gone"] {
         assert_eq!(outcomes(&store, other).await, Outcomes { shown: 1, ..Outcomes::default() });
     }
     // The same purchase under another id counts once.
