@@ -47,6 +47,8 @@ pub struct Report {
     pub left_out: u64,
     /// Each file with columns that are not read, and which.
     pub unread: Vec<String>,
+    /// What columns are probably, by their names, but are not read as.
+    pub proposed: Vec<&'static str>,
 }
 
 /// The bad rows of a file that have the same kind of error (`RowError::kind`).
@@ -175,6 +177,7 @@ impl Checker {
     /// Checks a file as it is read. Check each table once, and outfits after the other tables.
     pub fn check<T: Table>(&mut self, rows: Rows<T>) -> Checked<'_, T> {
         self.report.unread.extend(rows.unread().map(|unread| format!("{}: {unread}", rows.path().display())));
+        self.report.proposed.extend(rows.proposed());
         Checked { rows, checker: self, line: 0, left_out: 0 }
     }
 
