@@ -26,7 +26,7 @@ use crate::{
     completion::tickets::Tickets,
     config::Config,
     imports::{
-        self as database, Mirrored, Undo, Undone,
+        self as database, Undo, Undone,
         load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, Step},
     },
     outcomes::events::{Recorder, Summary},
@@ -180,7 +180,7 @@ impl Import {
         }
         print_tables(&imported, self.delete);
         store_looks(store, looks, now).await?;
-        print_left_out(&report, &imported);
+        print_left_out(&report);
         match &self.events {
             Some(path) => {
                 record_events(settings, store, path, &schema, &options.dialect, self.skip_bad, now).await
@@ -243,12 +243,9 @@ async fn import_files(
 
 fn print_tables(Imported { tables, retired, .. }: &Imported, is_deletion: bool) {
     for (table, counts) in tables {
-        let retired = match retired {
-            Some(Mirrored::Retired(retired)) if *table == FeedTable::Articles => {
-                format!(", {} retired", HumanCount(*retired))
-            }
-            _ => String::new(),
-        };
+        let retired = retired.filter(|_| *table == FeedTable::Articles);
+        let retired =
+            retired.map_or_else(String::new, |retired| format!(", {} retired", HumanCount(retired)));
         let [deleted, absent] = [counts.changed, counts.unchanged].map(HumanCount);
         if is_deletion {
             eprintln!("  {table}: {deleted} deleted, {absent} absent");
@@ -263,12 +260,7 @@ fn describe_counts(Counts { added, changed, unchanged }: Counts) -> String {
     format!("{added} new, {changed} changed, {unchanged} unchanged")
 }
 
-fn print_left_out(report: &Report, imported: &Imported) {
-    if imported.retired == Some(Mirrored::BadRows) {
-        eprintln!(
-            "no article was retired, because the id of a bad row cannot be read; fix it and import again"
-        );
-    }
+fn print_left_out(report: &Report) {
     if report.left_out > 0 {
         eprintln!(
             "left out, because they are not for sale, not wearable or the parents of variants: {}",

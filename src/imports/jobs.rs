@@ -36,7 +36,7 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use super::load::FeedTable;
 use super::{
-    ImportError, LONGEST, Mirrored, list_warnings,
+    ImportError, LONGEST, list_warnings,
     load::{Change, End, Imported, Opened, Options, Outcome, Step},
     name_parameters, shortened,
     sql::{
@@ -703,13 +703,7 @@ impl JobResult {
         } else {
             (self.added, self.changed, self.unchanged) = (added, changed, unchanged);
         }
-        match imported.retired {
-            Some(Mirrored::Retired(retired)) => self.retired = retired,
-            Some(Mirrored::BadRows) => self.warnings.get_or_insert_default().push(Finding::general(
-                "no article was retired, because the id of a bad row cannot be read; fix it and send the feed again",
-            )),
-            None => {}
-        }
+        self.retired = imported.retired.unwrap_or_default();
     }
 }
 

@@ -16,7 +16,7 @@ use atelier_files::{Checker, Deletion, Dialect, FileError, Files, InputFormat, R
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Import, ImportError, Importable, Load, Loss, Mirrored, Tell, import_table, may_commit, mirror};
+use super::{Import, ImportError, Importable, Load, Loss, Tell, import_table, may_commit, mirror};
 use crate::{platform::db::Counts, releases::coverage::Census};
 
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub enum End {
 #[derive(Debug, Default)]
 pub struct Imported {
     pub tables: Vec<(FeedTable, Counts)>,
-    /// With [`Options::mirror`].
-    pub retired: Option<Mirrored>,
+    /// With [`Options::mirror`], unless a bad row may be about any article.
+    pub retired: Option<u64>,
     /// By which it can be undone, if the caller [kept](Import::keep) it.
     pub number: Option<i64>,
 }
@@ -70,14 +70,14 @@ fn describe_losses(losses: &[Loss], report: &Report, limit: u8) -> String {
         format!("{attribute} from {} of the {} articles that have it", digits(*lost), digits(*had))
     };
     let lost: Vec<String> = losses.iter().map(lost).collect();
-    let advice = if report.unread.is_empty() {
-        "if columns have them by other names, add --map FROM=TO for each".to_owned()
+    let advice = if report.proposed.is_empty() {
+        "map the columns that have them with --map FROM=TO".to_owned()
     } else {
-        report.unread.join("; ")
+        report.notes.join("; ")
     };
     format!(
         "the file takes {}. At most {limit} % of the articles with an attribute may lose it at once, and none if another column may \
-         have it: {advice}. If the attributes are to go, use --force",
+         have it. If the attributes are to go, use --force. Otherwise {advice}",
         lost.join(", ")
     )
 }
@@ -290,7 +290,7 @@ impl Opened {
             let limit = options.limit.unwrap_or(100);
             if options.mirror {
                 match mirror(import, checker, limit).await? {
-                    Ok(mirrored) => imported.retired = Some(mirrored),
+                    Ok(retired) => imported.retired = retired,
                     Err(refusal) => return Ok(Err(refusal)),
                 }
             }

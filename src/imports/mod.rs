@@ -75,7 +75,7 @@ fn list_warnings(report: &Report, census: Option<Census>, quote: impl Fn(&str) -
     let more =
         (report.more_warnings > 0).then(|| format!("{} rows have other warnings", report.more_warnings));
     let unknown = census.into_iter().flat_map(Census::into_warnings).map(shortened);
-    let unread = report.unread.iter().map(|text| Finding::general(name_parameters(text)));
+    let unread = report.notes.iter().map(|text| Finding::general(name_parameters(text)));
     let warnings = unread.chain(report.warnings.iter().map(warning));
     warnings.chain(more.into_iter().chain(unknown).map(Finding::general)).collect()
 }
@@ -163,25 +163,21 @@ fn next_slice<T: Table>(rows: &mut Checked<'_, T>, most: usize) -> Result<(Vec<T
     Ok((slice, lines))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mirrored {
-    Retired(u64),
-    /// The id of a bad row cannot be read, and its article must not be taken for missing.
-    BadRows,
-}
-
 /// Retires the articles that the read files do not have, not even in a bad row, up to `percent` of those that there are, or says why
 /// not. Call it after the articles were imported.
 async fn mirror(
     import: &mut Import,
     checker: &mut Checker,
     percent: u8,
-) -> Result<Result<Mirrored, String>, StoreError> {
+) -> Result<Result<Option<u64>, String>, StoreError> {
     for (article, variant) in checker.bad_variants() {
         import.keep_variant(article, variant).await?;
     }
     if checker.has_bad_without_id() {
-        return Ok(Ok(Mirrored::BadRows));
+        checker.note(
+            "no article was retired, because the id of a bad row cannot be read; fix it and import again",
+        );
+        return Ok(Ok(None));
     }
     let mut ids = import.article_ids().await?;
     let before = ids.len() as u64;
@@ -201,7 +197,7 @@ async fn mirror(
     for id in &ids {
         checker.forget(id);
     }
-    Ok(Ok(Mirrored::Retired(missing)))
+    Ok(Ok(Some(missing)))
 }
 
 /// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.
