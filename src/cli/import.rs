@@ -109,7 +109,7 @@ pub(super) struct Import {
     #[arg(long)]
     mirror: bool,
     /// Import nothing if more than this percentage of the catalogue would be retired, or of the articles with an attribute would lose
-    /// it [default: feeds.mirror_limit].
+    /// it [default: `feeds.mirror_limit`].
     #[arg(long, value_name = "PERCENT", conflicts_with_all = ["merge", "delete"])]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     mirror_limit: Option<u8>,

@@ -100,6 +100,7 @@ named! {
 }
 
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
     pub skip_bad: bool,
     /// Take everything back at the end.

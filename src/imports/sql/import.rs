@@ -372,7 +372,9 @@ impl Import {
             Ok(find_lost(attribute_names(row, 1)?, &attribute_names(row, 2)?))
         }));
         while let Some(names) = rows.try_next().await? {
-            names.into_iter().for_each(|name| *lost.entry(name).or_default() += 1);
+            for name in names {
+                *lost.entry(name).or_default() += 1;
+            }
         }
         if lost.is_empty() {
             return Ok(Vec::new());
@@ -386,8 +388,9 @@ impl Import {
         let all = "select id, attributes from visible_articles where id > $1 order by id limit $2".to_owned();
         let mut rows = pin!(self.read_attributes(all, |row| attribute_names(row, 1)));
         while let Some(names) = rows.try_next().await? {
-            let names = names.into_iter().filter(|name| lost.contains_key(name));
-            names.for_each(|name| *had.entry(name).or_default() += 1);
+            for name in names.into_iter().filter(|name| lost.contains_key(name)) {
+                *had.entry(name).or_default() += 1;
+            }
         }
         let losses = lost.into_iter().map(|(attribute, lost)| Loss {
             had: had.get(&attribute).copied().unwrap_or(lost),
