@@ -87,8 +87,8 @@ async fn a_mirrored_file_retires_what_it_lacks_up_to_a_limit(db: TestDatabase) {
 #[apply(contract)]
 async fn a_forgotten_map_takes_nothing_away(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let rows: String = (0..400).map(|n| format!("a-{n};coat;{n},5;Marke {n}\n")).collect();
-    let articles = file(&folder, "articles.csv", format!("id;type;Preis;Marke\n{rows}"));
+    let rows: Vec<String> = (0..400).map(|n| format!("a-{n};coat;{n},5;Marke {n}\n")).collect();
+    let articles = file(&folder, "articles.csv", format!("id;type;Preis;Marke\n{}", rows.concat()));
     let import = |flags: &[&str]| {
         atelier(&db, &[&["import", "--mirror", "--articles", path(&articles)], flags].concat())
     };
@@ -117,7 +117,7 @@ async fn a_forgotten_map_takes_nothing_away(db: TestDatabase) {
         let rows =
             (0..400).map(|n| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\"{}{}}}\n", colour(n), rare(n)));
         let articles = folder.path().join("articles.jsonl");
-        fs::write(&articles, rows.collect::<String>()).unwrap();
+        fs::write(&articles, rows.collect::<Vec<_>>().concat()).unwrap();
         articles
     };
     let rows = path(&write(0..400, rare)).to_owned();

@@ -91,7 +91,7 @@ async fn a_feed_takes_no_attribute_away_unless_forced(service: Service) {
 async fn an_import_is_undone(db: TestDatabase) {
     let service = Service::start(&db).await;
     let variant = |id: &str| json!([{"id": id, "size": "M"}]);
-    let rows = |rows: &[Value]| rows.iter().map(|row| format!("{row}\n")).collect::<String>();
+    let rows = |rows: &[Value]| rows.iter().map(|row| format!("{row}\n")).collect::<Vec<_>>().concat();
     let hat = |id: &str, n: u32| json!({"id": id, "type": "hat", "n": n});
     let gone = json!({"id": "gone", "type": "hat", "variants": variant("gone-M")});
     let before = [hat("changed", 1), hat("deleted", 1), gone, hat("since", 1), hat("stays", 1)];
