@@ -98,7 +98,7 @@ create table revisions (
     constraint revisions_name_unique primary key (name)
 );
 
-insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2);
+insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2), ('latest_import', 0);
 insert into revisions (name, value) values ('catalogue_bytes', 0), ('catalogue_articles', 0), ('catalogues', 1), ('row_bytes', 2000);
 
 create table article_changes (
@@ -114,6 +114,13 @@ create view running_import as select value as number from revisions where name =
 create table import_skips (
     row_hash text collate "C" not null,
     constraint import_skips_row_unique primary key (row_hash)
+);
+
+create table undoable_imports (
+    number bigint not null,
+    import_id bigint,
+    ended_at bigint not null,
+    constraint undoable_imports_number_unique primary key (number)
 );
 
 create table imports (
@@ -135,7 +142,7 @@ create table imports (
     constraint imports_person_known foreign key (person_id) references people (id),
     constraint imports_key_known foreign key (key_id) references api_keys (id),
     constraint imports_state_valid
-        check (state in ('waiting', 'running', 'done', 'unchanged', 'failed', 'cancelled', 'interrupted'))
+        check (state in ('waiting', 'running', 'done', 'undone', 'unchanged', 'failed', 'cancelled', 'interrupted'))
 );
 
 create table feeds (
@@ -208,6 +215,7 @@ create table customers (
 create table variants (
     id text collate "C" not null,
     article_id text collate "C" not null,
+    is_old bigint not null default 0,
     constraint variants_unique primary key (id, article_id)
 );
 
@@ -219,10 +227,11 @@ begin
         delete from variants where article_id = old.id;
     end if;
     if tg_op <> 'DELETE' then
-        insert into variants (id, article_id)
-        select distinct variant.id #>> '{}', new.id
-        from (values (new.attributes), (new.old_attributes)) as kept (attributes),
-            jsonb_path_query(kept.attributes::jsonb, '$.variants[*].id ? (@.type() == "string")') as variant (id);
+        insert into variants (id, article_id, is_old)
+        select variant.id #>> '{}', new.id, min(kept.is_old)
+        from (values (new.attributes, case when new.type = '' then 1 else 0 end), (new.old_attributes, 1)) as kept (attributes, is_old),
+            jsonb_path_query(kept.attributes::jsonb, '$.variants[*].id ? (@.type() == "string")') as variant (id)
+        group by variant.id #>> '{}';
     end if;
     return null;
 end
@@ -262,8 +271,9 @@ create trigger articles_change_memory after update on articles
 create trigger articles_remove_memory after delete on articles
     referencing old table as old_rows for each statement execute function articles_sum_memory();
 
-create index articles_replaced on articles (id) where old_type is not null;
-create index customers_replaced on customers (id) where old_features is not null;
+create index articles_replaced on articles (import, id) where old_type is not null;
+create index customers_replaced on customers (import, id) where old_features is not null;
+create index articles_retired on articles (id) where type = '';
 
 create view visible_articles as
 select id, case when import = (select number from running_import) then old_type else type end as type,
@@ -336,7 +346,7 @@ create index outfits_saved_for on outfits (customer_id, created_at) where origin
 create index outfits_deleted on outfits (deleted_at) where deleted_at is not null;
 create unique index outfits_link_unique on outfits (link_hash) where link_hash is not null;
 create index outfits_replied on outfits (replied_at) where replied_at is not null;
-create index outfits_replaced on outfits (seq) where old_split is not null;
+create index outfits_replaced on outfits (import, seq) where old_split is not null;
 
 create view visible_outfits as
 select seq, digest, customer_id, articles,

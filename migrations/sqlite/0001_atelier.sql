@@ -136,7 +136,7 @@ create table revisions (
 
 -- Erasures since the file was last rewritten: an erasure leaves copies of rows in the free space of pages, which only a
 -- rewrite removes (src/store/erasures.rs).
-insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2);
+insert into revisions (name, value) values ('articles', 0), ('settings', 0), ('looks', 0), ('erasures', 0), ('imports', 2), ('latest_import', 0);
 
 -- What the catalogue takes in each replica's memory, so that a change which does not fit is refused before it is committed: bytes
 -- and number of articles, which triggers of `articles` keep; the releases that a replica held last, which have a catalogue each,
@@ -162,7 +162,8 @@ create table article_changes (
 -- which no reader sees a part: readers use the views visible_articles, visible_customers and visible_outfits, which show the
 -- old row while the import runs that wrote the new one. `imports` in revisions is the number of imports that began or ended: it
 -- is odd while one runs, and that is its number. Counting on, at the end, makes all its rows visible at once. It starts at 2
--- because 0 stands for no import.
+-- because 0 stands for no import. Undoing an import sets it back to that import's number, which makes all of its rows invisible at
+-- once, until they are what they were. `latest_import` is then the number of the latest one, so that none is used twice.
 create view running_import as select value as number from revisions where name = 'imports';
 
 -- The rows that were put, changed or deleted by others while an import runs, which it leaves alone: SHA-256 of table and id, in
@@ -170,6 +171,16 @@ create view running_import as select value as number from revisions where name =
 create table import_skips (
     row_hash text not null,
     constraint import_skips_row_unique primary key (row_hash)
+) strict;
+
+-- The imports of the last week whose rows still have what they were before, so that they can be undone.
+create table undoable_imports (
+    -- As in articles.
+    number integer not null,
+    -- Its row in imports, if it has one.
+    import_id integer,
+    ended_at integer not null,
+    constraint undoable_imports_number_unique primary key (number)
 ) strict;
 
 -- Feeds that are imported in the background. The last thirty of each table that ended stay, so that people see what a feed did.
@@ -201,7 +212,7 @@ create table imports (
     constraint imports_person_known foreign key (person_id) references people (id),
     constraint imports_key_known foreign key (key_id) references api_keys (id),
     constraint imports_state_valid
-        check (state in ('waiting', 'running', 'done', 'unchanged', 'failed', 'cancelled', 'interrupted'))
+        check (state in ('waiting', 'running', 'done', 'undone', 'unchanged', 'failed', 'cancelled', 'interrupted'))
 ) strict;
 
 -- The addresses from which the service itself fetches feeds, with what it knows of each. `imports` says what a fetch did.
@@ -275,7 +286,7 @@ create table articles (
     revision integer not null default 1,
     created_at integer not null,
     -- The import that wrote the row last, or 0, and what the row was before; see "Imports" above. The old type is null if the
-    -- import added the row, and the type is empty if it retires it.
+    -- import added the row, and the type is empty if it retires it. Both stay while the import can be undone.
     import integer not null default 0,
     old_type text,
     old_attributes text,
@@ -304,12 +315,14 @@ create table customers (
 ) strict;
 
 -- What a basket holds: the variants in the articles' attributes, each with its article, so that a variant is found by its id.
--- Triggers keep it: what is written to articles is here in the same statement. While an import runs, an article has its old
--- variants and the new ones here; a reader looks into the article. A variant may move to another article in one import, so
--- its id alone is no key.
+-- Triggers keep it: what is written to articles is here in the same statement. An article that an import wrote has its old
+-- variants and the new ones here; while it runs, a reader looks into the article. A variant may move to another article in one
+-- import, so its id alone is no key.
 create table variants (
     id text not null,
     article_id text not null,
+    -- 1 if the article had it before the import that wrote it last, and no longer has it.
+    is_old integer not null default 0,
     constraint variants_unique primary key (id, article_id)
 ) strict, without rowid;
 
@@ -325,12 +338,14 @@ create trigger articles_change_variants after update of attributes, old_attribut
 when instr(old.attributes || coalesce(old.old_attributes, '') || new.attributes, '"variants"') > 0
 begin
     delete from variants where article_id = old.id;
-    insert into variants (id, article_id)
-    select json_extract(new.attributes, fullkey || '.id'), new.id from json_each(new.attributes, '$.variants')
-    where json_type(new.attributes, fullkey || '.id') = 'text'
-    union
-    select json_extract(new.old_attributes, fullkey || '.id'), new.id from json_each(new.old_attributes, '$.variants')
-    where json_type(new.old_attributes, fullkey || '.id') = 'text';
+    insert into variants (id, article_id, is_old)
+    select id, new.id, min(is_old) from (
+        select json_extract(new.attributes, fullkey || '.id') as id, new.type = '' as is_old
+        from json_each(new.attributes, '$.variants') where json_type(new.attributes, fullkey || '.id') = 'text'
+        union all
+        select json_extract(new.old_attributes, fullkey || '.id'), 1
+        from json_each(new.old_attributes, '$.variants') where json_type(new.old_attributes, fullkey || '.id') = 'text'
+    ) as variants group by id;
 end;
 create trigger articles_remove_variants after delete on articles
 begin
@@ -354,9 +369,11 @@ begin
     update revisions set value = value - 1 where name = 'catalogue_articles';
 end;
 
--- What is left to clear after an import.
-create index articles_replaced on articles (id) where old_type is not null;
-create index customers_replaced on customers (id) where old_features is not null;
+-- What is left to clear after an import that cannot be undone any more.
+create index articles_replaced on articles (import, id) where old_type is not null;
+create index customers_replaced on customers (import, id) where old_features is not null;
+-- Retired articles, which no reader counts.
+create index articles_retired on articles (id) where type = '';
 
 create view visible_articles as
 select id, case when import = (select number from running_import) then old_type else type end as type,
@@ -467,7 +484,7 @@ create index outfits_deleted on outfits (deleted_at) where deleted_at is not nul
 create unique index outfits_link_unique on outfits (link_hash) where link_hash is not null;
 -- The queue of replies.
 create index outfits_replied on outfits (replied_at) where replied_at is not null;
-create index outfits_replaced on outfits (seq) where old_split is not null;
+create index outfits_replaced on outfits (import, seq) where old_split is not null;
 
 create view visible_outfits as
 select seq, digest, customer_id, articles,

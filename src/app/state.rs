@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use atelier_core::util::{clock::Clock, fetch::Reach, notation::Notation, zone::Zone};
+use atelier_core::util::{clock::Clock, notation::Notation, zone::Zone};
 use atelier_files::NotWorn;
 use axum::http::Extensions;
 
@@ -11,11 +11,11 @@ use crate::{
     completion::{
         answers::Answers, api::PublicAttributes, profiles::Profiles, sample::Sample, tickets::Tickets,
     },
-    config::{EventTerms, Limits, Networks},
+    config::{self, EventTerms, Limits, Networks},
     customers,
     imports::{
         feeds::{Feeds, metrics::FeedCollector},
-        jobs::Jobs,
+        jobs::{FeedTerms, Jobs},
     },
     outcomes::exposure::Exposure,
     people::Access,
@@ -48,8 +48,7 @@ pub struct Parts {
     pub not_worn: NotWorn,
     /// The attributes of articles that answers to publishable keys have.
     pub public_attributes: Arc<[String]>,
-    /// Which servers may be asked for feeds.
-    pub feed_reach: Reach,
+    pub feeds: config::Feeds,
     /// Names this process where replicas agree on who does something.
     pub process: String,
 }
@@ -57,16 +56,14 @@ pub struct Parts {
 impl AppState {
     pub fn new(parts: Parts) -> Self {
         let Parts { store, profiles, releases, limits, clock, .. } = parts;
-        let jobs = Jobs::new(
-            store.clone(),
-            Arc::clone(&releases),
-            profiles.clone(),
-            clock.clone(),
-            parts.not_worn,
-            limits.bulk_rows,
-        );
-        let feeds =
-            Feeds::new(store.clone(), jobs.clone(), clock.clone(), limits, parts.feed_reach, parts.process);
+        let terms = FeedTerms {
+            not_worn: parts.not_worn,
+            rows: limits.bulk_rows,
+            mirror_limit: parts.feeds.mirror_limit,
+        };
+        let jobs = Jobs::new(store.clone(), Arc::clone(&releases), profiles.clone(), clock.clone(), terms);
+        let reach = parts.feeds.reach();
+        let feeds = Feeds::new(store.clone(), jobs.clone(), clock.clone(), limits, reach, parts.process);
         let metrics = Metrics::new(|registry| {
             releases.register(registry);
             releases.follower::<Exposure>().register(registry);

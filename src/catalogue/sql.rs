@@ -128,6 +128,10 @@ fn says(value: &Value, folded: &str) -> bool {
     }
 }
 
+/// The variants of articles, also those that a running import adds or takes away.
+const TAKEN: &str = "(select variants.id, article_id from variants join articles on articles.id = article_id
+    where is_old = 0 or import = (select number from running_import)) as variants";
+
 impl Resource for Article {
     type Id = ArticleId;
     type Patch = ArticlePatch;
@@ -145,7 +149,6 @@ impl Resource for Article {
             <> (excluded.type, excluded.attributes, excluded.name_key)",
         "type", "attributes", "name_key", "memory"; "old_type"
     );
-    const OLD: &'static str = "old_type";
     const PUT: &'static str = "article.put";
     const DELETE: &'static str = "article.delete";
     const IS_FOLLOWED: bool = true;
@@ -221,16 +224,18 @@ impl Resource for Article {
 
     async fn check_aliases(&self, store: &Store, connection: &mut AnyConnection) -> Result<(), ChangeError> {
         let refuse = |name, reason| PatchError::Article(ArticleError::Attribute { name, reason });
-        let sql = "select id, article_id from variants where id = $1 and article_id <> $1 limit 1";
+        let sql = format!("select id, article_id from {TAKEN} where id = $1 and article_id <> $1 limit 1");
         let own: Option<(String, String)> =
-            sqlx::query_as_with(sql, values![self.id.as_str()]).fetch_optional(&mut *connection).await?;
+            sqlx::query_as_with(AssertSqlSafe(sql), values![self.id.as_str()])
+                .fetch_optional(&mut *connection)
+                .await?;
         if let Some((id, article)) = own {
             return Err(refuse("id", format!("{id:?} is the id of a variant of article {article:?}")).into());
         }
         let variants: Vec<_> = self.variant_ids().filter(|id| *id != self.id.as_str()).collect();
         for ids in variants.chunks(upsert::ROWS) {
             let places = upsert::placeholders(store.dialect, 1, ids.len());
-            for (table, columns) in [("variants", "id, article_id"), ("visible_articles", "id, ''")] {
+            for (table, columns) in [(TAKEN, "id, article_id"), ("visible_articles", "id, ''")] {
                 let sql = format!("select {columns} from {table} where id in {places}");
                 let query = sqlx::query_as(AssertSqlSafe(sql)).persistent(false);
                 let query = ids.iter().fold(query, |query, id| query.bind(id.to_string()));

@@ -246,8 +246,8 @@ impl Complete {
                 let articles = checker
                     .check(atelier_files::read_as::<Article>(path, schema, dialect)?)
                     .collect::<Result<_, _>>()?;
-                for unread in &checker.report().unread {
-                    eprintln!("note: {unread}");
+                for note in &checker.report().notes {
+                    eprintln!("note: {note}");
                 }
                 if let Some(bad) = checker.report().errors.first() {
                     bail!("{bad}; bad rows: {}", checker.report().bad);

@@ -67,12 +67,8 @@ pub(super) async fn fill_if_empty(
             Ok(true)
         }
         End::Stopped(error) => Err(error.into()),
-        End::TooManyMissing { .. } | End::Cancelled => {
-            unreachable!(
-                "nothing is retired from an empty database, and only jobs are cancelled; this is a bug"
-            )
-        }
-        End::Refused => {
+        End::Cancelled => unreachable!("only jobs are cancelled; this is a bug"),
+        End::Refused(_) => {
             let first = report.errors.first().expect("a refused import has a bad row; this is a bug");
             bail!("all {} rows in {} are bad; the first is {first}", report.bad, folder.display())
         }

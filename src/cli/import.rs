@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, Result, bail};
@@ -26,7 +26,7 @@ use crate::{
     completion::tickets::Tickets,
     config::{Config, EventTerms},
     imports::{
-        Mirrored,
+        self as database, Undo, Undone,
         load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, Step},
     },
     outcomes::events::{Recorder, Summary},
@@ -111,15 +111,26 @@ pub(super) struct Import {
     /// Retire articles that the file of articles lacks.
     #[arg(long)]
     mirror: bool,
-    /// Import nothing if --mirror would retire more than this percentage of the catalogue.
-    #[arg(long, value_name = "PERCENT", requires = "mirror", default_value_t = 20)]
+    /// Import nothing if more than this percentage of the catalogue would be retired, or of the articles with an attribute would lose
+    /// it [default: `feeds.mirror_limit`].
+    #[arg(long, value_name = "PERCENT", conflicts_with_all = ["merge", "delete"])]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
-    mirror_limit: u8,
+    mirror_limit: Option<u8>,
+    /// Retire all missing articles, and remove all attributes that the file does not have.
+    #[arg(long, conflicts_with_all = ["merge", "delete", "mirror_limit"])]
+    force: bool,
+    /// Make the rows of an import of the last week what they were before it. An import says its number at its end.
+    #[arg(long, value_name = "NUMBER")]
+    #[arg(conflicts_with_all = ["folder", "articles", "customers", "outfits", "looks", "events"])]
+    undo: Option<i64>,
 }
 
 impl Import {
     pub(super) async fn run(self, settings: &Settings) -> Result<ExitCode> {
         let store = &settings.open(settings.database()?).await?;
+        if let Some(number) = self.undo {
+            return undo(store, number).await;
+        }
         let schema = match (&self.schema, &self.folder) {
             (Some(path), _) => read_schema(path)?,
             (None, Some(folder)) => read_folder_schema(folder)?,
@@ -148,7 +159,8 @@ impl Import {
             },
             format: self.format,
             dialect: Dialect { not_worn: settings.config.shop.not_worn(), ..self.dialect.into() },
-            mirror: self.mirror.then_some(self.mirror_limit),
+            mirror: self.mirror,
+            limit: (!self.force).then(|| self.mirror_limit.unwrap_or(settings.config.feeds.mirror_limit)),
             ..Options::default()
         };
         let now = SystemTime::now().into();
@@ -164,10 +176,15 @@ impl Import {
             import_files(settings, store, &files, &schema, &options, now).await?
         };
         let Some((report, imported)) = imported else { return Ok(ExitCode::FAILURE) };
-        eprintln!("imported into {store}:");
+        match imported.number {
+            Some(number) => {
+                eprintln!("imported into {store}; to undo it within a week: atelier import --undo {number}");
+            }
+            None => eprintln!("imported into {store}:"),
+        }
         print_tables(&imported, self.delete);
         store_looks(store, looks, now).await?;
-        print_left_out(&report, &imported);
+        print_left_out(&report);
         if is_without_events {
             return Ok(ExitCode::SUCCESS);
         }
@@ -189,6 +206,20 @@ impl Import {
     }
 }
 
+async fn undo(store: &Store, number: i64) -> Result<ExitCode> {
+    let now = SystemTime::now().into();
+    let Some(Undone { restored, removed }) =
+        store.undo_import(Undo::Number(number), now, Duration::from_mins(1)).await?
+    else {
+        bail!(
+            "import {number} cannot be undone: it changed nothing, ended more than a week ago, erased customers or was undone"
+        );
+    };
+    let [restored, removed] = [restored, removed].map(HumanCount);
+    eprintln!("undone in {store}: {restored} rows restored, {removed} removed");
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Imports the tables and prints what is wrong with them. None if they were refused.
 async fn import_files(
     settings: &Settings,
@@ -207,8 +238,10 @@ async fn import_files(
     let tell = show_steps(|line| eprintln!("{line}"));
     let opened = Opened::files(files, schema, options, now)?;
     let import = store.import(now).await?;
+    let mut number = None;
+    let note = |import: &mut database::Import, _: &Report, _: &Imported| number = import.keep();
     let Outcome { report, end } =
-        opened.import(import, options, census.as_mut(), &tell, pending(), |_, _, _| {}).await?;
+        opened.import(import, options, census.as_mut(), &tell, pending(), note).await?;
     for line in report.findings() {
         eprintln!("{line}");
     }
@@ -216,25 +249,19 @@ async fn import_files(
         eprintln!("note: {warning}");
     }
     match end {
-        End::Imported(imported) => return Ok(Some((report, imported))),
-        End::Refused => eprintln!("{}", refusal(&report)),
-        End::TooManyMissing { missing, before } => {
-            eprintln!("{}", too_many_missing(missing, before, options.mirror.unwrap_or_default()));
-        }
+        End::Imported(imported) => return Ok(Some((report, Imported { number, ..imported }))),
+        End::Refused(reason) => eprintln!("nothing was imported: {reason}"),
         End::Stopped(error) => return Err(error).context("nothing was imported"),
         End::Cancelled => unreachable!("only jobs are cancelled; this is a bug"),
     }
     Ok(None)
 }
 
-fn print_tables(Imported { tables, retired }: &Imported, is_deletion: bool) {
+fn print_tables(Imported { tables, retired, .. }: &Imported, is_deletion: bool) {
     for (table, counts) in tables {
-        let retired = match retired {
-            Some(Mirrored::Retired(retired)) if *table == FeedTable::Articles => {
-                format!(", {} retired", HumanCount(*retired))
-            }
-            _ => String::new(),
-        };
+        let retired = retired.filter(|_| *table == FeedTable::Articles);
+        let retired =
+            retired.map_or_else(String::new, |retired| format!(", {} retired", HumanCount(retired)));
         let [deleted, absent] = [counts.changed, counts.unchanged].map(HumanCount);
         if is_deletion {
             eprintln!("  {table}: {deleted} deleted, {absent} absent");
@@ -249,12 +276,7 @@ fn describe_counts(Counts { added, changed, unchanged }: Counts) -> String {
     format!("{added} new, {changed} changed, {unchanged} unchanged")
 }
 
-fn print_left_out(report: &Report, imported: &Imported) {
-    if imported.retired == Some(Mirrored::BadRows) {
-        eprintln!(
-            "no article was retired, because the id of a bad row cannot be read; fix it and import again"
-        );
-    }
+fn print_left_out(report: &Report) {
     if report.left_out > 0 {
         eprintln!(
             "left out, because they are not for sale, not wearable or the parents of variants: {}",
@@ -425,29 +447,6 @@ fn list_others(folder: &Path, files: &Files) -> Result<String> {
     names.truncate(LISTED);
     let listed = names.join(", ");
     Ok(if more > 0 { format!("{listed} and {more} more") } else { listed })
-}
-
-fn refusal(report: &Report) -> String {
-    let bad = if report.bad == 1 { "the bad row".into() } else { format!("the {}", bad_rows(report.bad)) };
-    match report.good {
-        0 => format!("nothing was imported. Fix {bad}; there are no good ones"),
-        1 => format!("nothing was imported. Fix {bad}, or import the one good row with --skip-bad"),
-        good => {
-            let good = HumanCount(good);
-            format!("nothing was imported. Fix {bad}, or import the {good} good rows with --skip-bad")
-        }
-    }
-}
-
-fn too_many_missing(missing: u64, before: u64, limit: u8) -> String {
-    // Rounded up, so that the limit that it names is enough.
-    let percent = (100 * missing).div_ceil(before.max(1));
-    format!(
-        "nothing was imported. The file lacks {} of the catalogue's {} articles ({percent} %), more than the {limit} % \
-         that --mirror may retire at once. Check that the file is complete; if it is, use --mirror-limit {percent}",
-        HumanCount(missing),
-        HumanCount(before)
-    )
 }
 
 pub(super) fn bad_rows(count: u64) -> String {

@@ -103,7 +103,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
     check_models_folder(&settings)?;
     let models = settings.load_models(|notice| tracing::info!("{notice}"))?;
     let store = settings.open(&settings.config.database.url_or_demo()).await?;
-    store.clean_up_imports().await?;
+    store.clean_up_imports(SystemTime::now().into()).await?;
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
     let releases = Releases::new(
@@ -161,7 +161,7 @@ pub(super) async fn run(settings: Settings, content: Content) -> Result<ExitCode
         zone: config.shop.zone(),
         not_worn: config.shop.not_worn(),
         public_attributes: config.shop.public_attributes.into(),
-        feed_reach: config.feeds.reach(),
+        feeds: config.feeds,
         process: Uuid::new_v4().to_string(),
     };
     let access = parts.access.clone();

@@ -90,15 +90,24 @@ pub struct Config {
     pub feeds: Feeds,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Feeds {
-    pub private_addresses: bool,
+settings! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    pub struct Feeds {
+        private_addresses: bool = false,
+        mirror_limit: u8 = 20,
+    }
 }
 
 impl Feeds {
     pub fn reach(self) -> Reach {
         if self.private_addresses { Reach::Private } else { Reach::Public }
+    }
+
+    fn check(self) -> Result<(), String> {
+        if self.mirror_limit <= 100 {
+            return Ok(());
+        }
+        Err(format!("feeds.mirror_limit: expected 0 to 100 percent, found {}", self.mirror_limit))
     }
 }
 
@@ -306,6 +315,7 @@ impl Config {
         self.events.check()?;
         self.access.check()?;
         self.shop.check()?;
+        self.feeds.check()?;
         self.telemetry.check(AVAILABLE)?;
         self.check_across_sections()
     }

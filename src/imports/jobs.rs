@@ -23,7 +23,7 @@ use atelier_core::{
     named,
     util::{clock::Clock, text::abbreviate},
 };
-use atelier_files::{BadRows, CountedWarning, Dialect, InputFormat, NotWorn, Report, RowError, strip_values};
+use atelier_files::{BadRows, Dialect, InputFormat, NotWorn, Report, RowError, strip_values};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::{
@@ -36,11 +36,11 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use super::load::FeedTable;
 use super::{
-    ImportError, LONGEST, Mirrored,
-    load::{Change, End, Imported, Opened, Options, Outcome, Step, describe_bad},
-    shortened,
+    ImportError, LONGEST, list_warnings,
+    load::{Change, End, Imported, Opened, Options, Outcome, Step},
+    name_parameters, shortened,
     sql::{
-        import::Import,
+        import::{Import, Undo},
         imports::{ImportId, ImportState, Progress},
     },
 };
@@ -49,7 +49,7 @@ use crate::{
     platform::{
         db::{Author, Counts, Store, StoreError},
         fault::Fault,
-        http::AppState,
+        http::{AppState, Finding},
     },
     releases::{Releases, coverage::Census},
 };
@@ -66,8 +66,6 @@ const STOPPING: Duration = Duration::from_secs(2);
 const MOST: usize = 16;
 /// How many rows of a kind of error a result quotes.
 const QUOTED: usize = 5;
-/// By default at most this percentage of the catalogue may vanish at once.
-const MIRROR_LIMIT: u8 = 20;
 
 named! {
     "a mode is replace, merge, mirror or delete"
@@ -114,20 +112,32 @@ pub struct FeedOptions {
     pub skip_bad: bool,
     /// Read, check and count everything, and store nothing.
     pub dry_run: bool,
-    /// With `mode=mirror`: nothing is stored if more than this percentage of the catalogue would be retired. 20 without it.
+    /// Nothing is stored if more than this percentage of the catalogue would be retired, or of the articles with an attribute would
+    /// lose it. `feeds.mirror_limit` without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub mirror_limit: Option<u8>,
+    /// Retire all missing articles, and remove all attributes that rows do not have.
+    pub force: bool,
+}
+
+/// What the settings say of feeds.
+#[derive(Debug, Default)]
+pub struct FeedTerms {
+    pub not_worn: NotWorn,
+    /// The most rows of an import.
+    pub rows: u32,
+    pub mirror_limit: u8,
 }
 
 impl FeedOptions {
     /// # Errors
     /// Each option that is wrong.
     pub fn check(&self) -> Result<(), Vec<Fault>> {
-        self.read(&NotWorn::default(), None).map(drop)
+        self.read(&FeedTerms::default()).map(drop)
     }
 
-    fn read(&self, not_worn: &NotWorn, most_rows: Option<u32>) -> Result<Options, Vec<Fault>> {
+    fn read(&self, terms: &FeedTerms) -> Result<Options, Vec<Fault>> {
         fn parse<T: std::str::FromStr<Err = String>>(
             name: &str,
             text: Option<&String>,
@@ -150,8 +160,8 @@ impl FeedOptions {
         if let Some(found @ 101..) = self.mirror_limit {
             refuse("mirror_limit", format!("expected 0 to 100 percent, found {found}"));
         }
-        if self.mirror_limit.is_some() && *mode != Mode::Mirror {
-            refuse("mirror_limit", "only mode=mirror has a limit".to_owned());
+        if self.mirror_limit.is_some() && !matches!(mode, Mode::Mirror | Mode::Replace) {
+            refuse("mirror_limit", "only mode=replace and mode=mirror have a limit".to_owned());
         }
         let format: Option<InputFormat> = parse("format", self.format.as_ref(), &mut faults);
         let delimiter = parse("delimiter", self.delimiter.as_ref(), &mut faults);
@@ -169,9 +179,10 @@ impl FeedOptions {
                 Mode::Delete => Change::Delete,
             },
             format,
-            dialect: Dialect { delimiter, encoding, map, not_worn: not_worn.clone() },
-            most_rows,
-            mirror: (*mode == Mode::Mirror).then(|| self.mirror_limit.unwrap_or(MIRROR_LIMIT)),
+            dialect: Dialect { delimiter, encoding, map, not_worn: terms.not_worn.clone() },
+            most_rows: Some(terms.rows),
+            mirror: *mode == Mode::Mirror,
+            limit: (!self.force).then(|| self.mirror_limit.unwrap_or(terms.mirror_limit)),
             plain_lines: false,
         })
     }
@@ -224,7 +235,7 @@ pub struct JobResult {
     pub other_bad: u64,
     /// What is unusual about good rows, and what the live release does not know of new articles. Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub notes: Option<Vec<String>>,
+    pub warnings: Option<Vec<Finding>>,
 }
 
 /// The bad rows with one kind of error.
@@ -263,9 +274,7 @@ struct Shared {
     releases: Arc<Releases>,
     profiles: Profiles,
     clock: Clock,
-    not_worn: NotWorn,
-    /// The most rows of an import.
-    rows: u32,
+    terms: FeedTerms,
     /// Whose turn it is here: first come, first served.
     turn: tokio::sync::Mutex<()>,
     running: Mutex<Running>,
@@ -320,17 +329,15 @@ pub struct Ended {
 }
 
 impl Jobs {
-    /// `rows` is the most rows of an import.
     pub fn new(
         store: Store,
         releases: Arc<Releases>,
         profiles: Profiles,
         clock: Clock,
-        not_worn: NotWorn,
-        rows: u32,
+        terms: FeedTerms,
     ) -> Self {
         let (turn, running) = (tokio::sync::Mutex::new(()), Mutex::default());
-        Self(Arc::new(Shared { store, releases, profiles, clock, not_worn, rows, turn, running }))
+        Self(Arc::new(Shared { store, releases, profiles, clock, terms, turn, running }))
     }
 
     /// Starts to import a file, which is open at its start and needs no name. What can be refused at once is.
@@ -341,7 +348,7 @@ impl Jobs {
         options: &FeedOptions,
         file: File,
     ) -> Result<ImportId, StartError> {
-        let read = options.read(&self.0.not_worn, Some(self.0.rows)).map_err(StartError::Options)?;
+        let read = options.read(&self.0.terms).map_err(StartError::Options)?;
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         let opened = tokio::task::block_in_place(|| self.open(options.table, &read, file));
         let source = Source::Opened(opened.map_err(StartError::File)?);
@@ -356,7 +363,7 @@ impl Jobs {
         options: &FeedOptions,
         file: impl Future<Output = Result<Option<File>, String>> + Send + 'static,
     ) -> Result<(ImportId, oneshot::Receiver<Ended>), StartError> {
-        let read = options.read(&self.0.not_worn, Some(self.0.rows)).map_err(StartError::Options)?;
+        let read = options.read(&self.0.terms).map_err(StartError::Options)?;
         self.spawn(author, feed, options, read, (0, Source::Fetched(Box::pin(file)))).await
     }
 
@@ -410,16 +417,33 @@ impl Jobs {
         Ok(found)
     }
 
-    /// Marks jobs whose process was killed, again and again.
+    /// Undoes an import. False if it cannot be undone; `Busy` while another import runs.
+    pub async fn undo(&self, author: Author, id: ImportId) -> Result<bool, StoreError> {
+        let (shared, now) = (&*self.0, self.0.clock.now().into());
+        let undone = shared.store.by(author).undo_import(Undo::Record(id), now, Duration::ZERO).await;
+        shared.profiles.forget_all();
+        shared.releases.apply_change().await;
+        undone.map(|undone| undone.is_some())
+    }
+
+    /// Marks jobs whose process was killed, and removes what old imports kept, again and again.
     pub async fn watch(self) {
         let mut times = interval(LOOK);
         loop {
             times.tick().await;
-            let now = self.0.clock.now().into();
-            if let Err(error) = self.0.store.imports().interrupt_silent(now).await {
-                tracing::warn!(%error, "cannot look for imports that were interrupted");
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "cannot look for imports that were interrupted, or are a week old");
             }
         }
+    }
+
+    async fn look(&self) -> Result<(), StoreError> {
+        let (store, now) = (&self.0.store, self.0.clock.now().into());
+        store.imports().interrupt_silent(now).await?;
+        if store.has_old_imports(now).await? {
+            store.clean_up_imports(now).await?;
+        }
+        Ok(())
     }
 
     /// Ends the jobs at the end of the process: what they wrote is taken back later.
@@ -599,17 +623,8 @@ async fn import_file(
             ImportState::Done
         }
         End::Cancelled => return stopped_early(stop.borrow().unwrap_or(Stop::Cancelled)),
-        End::Refused => {
-            result.failure = Some(describe_bad(&report, "rows", "skip_bad=true"));
-            ImportState::Failed
-        }
-        End::TooManyMissing { missing, before } => {
-            let percent = (100 * missing).div_ceil(before.max(1));
-            let limit = options.mirror.unwrap_or_default();
-            result.failure = Some(format!(
-                "the feed lacks {missing} of the catalogue's {before} articles ({percent} %), more than the {limit} % that \
-                 may be retired at once; check that the feed is complete, and if it is, send mirror_limit={percent}"
-            ));
+        End::Refused(reason) => {
+            result.failure = Some(name_parameters(&reason));
             ImportState::Failed
         }
         End::Stopped(error) => {
@@ -654,13 +669,6 @@ fn describe(error: &ImportError) -> String {
     text
 }
 
-/// The text with parameters instead of the command's flags.
-fn name_parameters(text: &str) -> String {
-    ["map", "delimiter", "encoding"]
-        .iter()
-        .fold(text.to_owned(), |text, flag| text.replace(&format!("--{flag} "), &format!("{flag}=")))
-}
-
 fn without_values(text: &str) -> String {
     strip_values(text).trim_end_matches([' ', ',']).to_owned()
 }
@@ -678,24 +686,12 @@ impl JobResult {
         };
         let errors: Vec<ErrorKind> = report.errors.iter().map(kind).collect();
         let listed: u64 = errors.iter().map(|kind| kind.rows).sum();
-        let warning = |noted: &CountedWarning| {
-            let CountedWarning { warning, unit, line, rows, .. } = noted;
-            let all = if *rows > 1 { format!(" ({rows} rows in all)") } else { String::new() };
-            format!("{unit} {line}: {}{all}", quote(&warning.to_string()))
-        };
-        let unknown = census.into_iter().flat_map(Census::into_warnings).map(shortened);
-        let notes = report
-            .unread
-            .iter()
-            .map(|text| name_parameters(text))
-            .chain(report.warnings.iter().map(warning))
-            .chain(unknown);
         Self {
             left_out: report.left_out,
             bad: report.bad,
             other_bad: report.bad - listed,
             errors: Some(errors),
-            notes: Some(notes.collect()),
+            warnings: Some(list_warnings(report, census, quote)),
             ..Self::default()
         }
     }
@@ -707,13 +703,7 @@ impl JobResult {
         } else {
             (self.added, self.changed, self.unchanged) = (added, changed, unchanged);
         }
-        match imported.retired {
-            Some(Mirrored::Retired(retired)) => self.retired = retired,
-            Some(Mirrored::BadRows) => self.notes.get_or_insert_default().push(
-                "no article was retired, because the id of a bad row cannot be read; fix it and send the feed again".to_owned(),
-            ),
-            _ => {}
-        }
+        self.retired = imported.retired.unwrap_or_default();
     }
 }
 

@@ -10,12 +10,13 @@ use atelier_core::{
         Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit, Schema, Timestamp,
     },
     named,
+    util::notation::group_digits,
 };
 use atelier_files::{Checker, Deletion, Dialect, FileError, Files, InputFormat, Report};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Import, ImportError, Importable, Load, Mirrored, Tell, import_table, may_commit, mirror};
+use super::{Import, ImportError, Importable, Load, Loss, Tell, import_table, may_commit, mirror};
 use crate::{platform::db::Counts, releases::coverage::Census};
 
 #[derive(Debug)]
@@ -28,10 +29,8 @@ pub struct Outcome {
 pub enum End {
     /// Everything was imported, except skipped bad rows; or would be, in a dry run.
     Imported(Imported),
-    /// Some rows are bad, so nothing was imported.
-    Refused,
-    /// The files lack more articles than may be retired at once, so nothing was imported.
-    TooManyMissing { missing: u64, before: u64 },
+    /// The rows are not what they should be, so nothing was imported. Says why, and what to do, with the flags of the command.
+    Refused(String),
     /// A file could not be read to its end, or the database failed; nothing was imported.
     Stopped(ImportError),
     /// It was told to stop, and nothing was imported.
@@ -41,8 +40,10 @@ pub enum End {
 #[derive(Debug, Default)]
 pub struct Imported {
     pub tables: Vec<(FeedTable, Counts)>,
-    /// With [`Options::mirror`].
-    pub retired: Option<Mirrored>,
+    /// With [`Options::mirror`], unless a bad row may be about any article.
+    pub retired: Option<u64>,
+    /// By which it can be undone, if the caller [kept](Import::keep) it.
+    pub number: Option<i64>,
 }
 
 impl Imported {
@@ -57,11 +58,32 @@ impl Imported {
 }
 
 /// Why bad rows are refused, and how to have the good ones stored.
-pub(super) fn describe_bad(Report { good, bad, .. }: &Report, rows: &str, skip: &str) -> String {
-    let all = good + bad;
+fn describe_bad(Report { good, bad, .. }: &Report) -> String {
+    let [all, bad, good] = [good + bad, *bad, *good].map(digits);
     let instead =
-        if *good > 0 { format!(", or store the {good} good ones with {skip}") } else { String::new() };
-    format!("{bad} of {all} {rows} are bad; fix them{instead}")
+        if good == "0" { String::new() } else { format!(", or store the {good} good ones with --skip-bad") };
+    format!("{bad} of {all} rows are bad; fix them{instead}")
+}
+
+fn describe_losses(losses: &[Loss], report: &Report, limit: u8) -> String {
+    let lost = |Loss { attribute, lost, had }: &Loss| {
+        format!("{attribute} from {} of the {} articles that have it", digits(*lost), digits(*had))
+    };
+    let lost: Vec<String> = losses.iter().map(lost).collect();
+    let advice = if report.proposed.is_empty() {
+        "map the columns that have them with --map FROM=TO".to_owned()
+    } else {
+        report.notes.join("; ")
+    };
+    format!(
+        "the file takes {}. At most {limit} % of the articles with an attribute may lose it at once, and none if another column may \
+         have it. If the attributes are to go, use --force. Otherwise {advice}",
+        lost.join(", ")
+    )
+}
+
+pub(super) fn digits(count: u64) -> String {
+    group_digits(&count.to_string(), ",")
 }
 
 named! {
@@ -78,6 +100,7 @@ named! {
 }
 
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
     pub skip_bad: bool,
     /// Take everything back at the end.
@@ -89,8 +112,11 @@ pub struct Options {
     /// Read JSON Lines as they are, neither compressed nor in another encoding.
     pub plain_lines: bool,
     pub dialect: Dialect,
-    /// Retire articles that the file lacks, up to this percentage of the catalogue.
-    pub mirror: Option<u8>,
+    /// Retire articles that the file lacks.
+    pub mirror: bool,
+    /// The most that whole articles take away, in percent: articles of the catalogue, and attributes of those that have them. All,
+    /// without it.
+    pub limit: Option<u8>,
     /// The most rows, if the checker's own limit is too many.
     pub most_rows: Option<u32>,
 }
@@ -228,10 +254,8 @@ impl Opened {
         let end = match read {
             Err(true) => End::Cancelled,
             Err(false) => return Ok(Outcome { report, end: End::Cancelled }),
-            Ok(Ok(Imported { retired: Some(Mirrored::TooMany { missing, before }), .. })) => {
-                End::TooManyMissing { missing, before }
-            }
-            Ok(Ok(imported)) if may_commit(&report, options.skip_bad) => {
+            Ok(Ok(Err(refusal))) => End::Refused(refusal),
+            Ok(Ok(Ok(imported))) if may_commit(&report, options.skip_bad) => {
                 if options.dry_run {
                     End::Imported(imported)
                 } else {
@@ -242,7 +266,7 @@ impl Opened {
                     return Ok(Outcome { report, end });
                 }
             }
-            Ok(Ok(_)) => End::Refused,
+            Ok(Ok(Ok(_))) => End::Refused(describe_bad(&report)),
             Ok(Err(error)) => End::Stopped(error),
         };
         import.abandon().await?;
@@ -256,20 +280,28 @@ impl Opened {
         options: &Options,
         mut census: Option<&mut Census>,
         tell: Tell<'_>,
-    ) -> Result<Imported, ImportError> {
+    ) -> Result<Result<Imported, String>, ImportError> {
         let mut imported = Imported::default();
         for (table, load) in self.tables {
             let counts = load(import, checker, census.as_deref_mut(), tell).await?;
             imported.tables.push((table, counts));
-            if let (FeedTable::Articles, Some(percent)) = (table, options.mirror) {
-                let mirrored = mirror(import, checker, percent).await?;
-                imported.retired = Some(mirrored);
-                if let Mirrored::TooMany { .. } = mirrored {
-                    break;
+            if (table, options.change) != (FeedTable::Articles, Change::Replace) {
+                continue;
+            }
+            let limit = options.limit.unwrap_or(100);
+            if options.mirror {
+                match mirror(import, checker, limit).await? {
+                    Ok(retired) => imported.retired = retired,
+                    Err(refusal) => return Ok(Err(refusal)),
                 }
             }
+            let report = checker.report();
+            let losses = import.losses(limit, &report.proposed).await?;
+            if !losses.is_empty() {
+                return Ok(Err(describe_losses(&losses, report, limit)));
+            }
         }
-        Ok(imported)
+        Ok(Ok(imported))
     }
 }
 
@@ -289,7 +321,7 @@ async fn new_checker(
     };
     let customers = if refers { import.customer_ids().await? } else { Vec::new() };
     let mut checker = Checker::new(articles, customers).with_variants(variants).with_retired(retired);
-    if options.mirror.is_some() {
+    if options.mirror {
         checker = checker.mirroring();
     }
     if let Some(most) = options.most_rows {

@@ -13,7 +13,7 @@ mod sql;
 pub(crate) use self::sql::feeds::hide_credentials;
 pub use self::sql::{
     feeds::{Feed, FeedSeen, FeedState, Feeds},
-    import::{Import, Outcome},
+    import::{Import, Loss, Outcome, Undo, Undone},
     imports::{ImportId, ImportRecord, ImportState, Imports, Progress},
 };
 
@@ -23,13 +23,16 @@ use atelier_core::{
     domain::{Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit},
     util::text::abbreviate,
 };
-use atelier_files::{Checked, Checker, Deletion, FileError, Report, Rows, Table};
+use atelier_files::{Checked, Checker, CountedWarning, Deletion, FileError, Report, Rows, Table};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until};
 
-use self::load::Step;
+use self::load::{Step, digits};
 use crate::{
-    platform::db::{Counts, StoreError},
+    platform::{
+        db::{Counts, StoreError},
+        http::Finding,
+    },
     releases::coverage::Census,
 };
 
@@ -48,6 +51,33 @@ const LONGEST: usize = 1000;
 fn shortened(mut text: String) -> String {
     abbreviate(&mut text, LONGEST);
     text
+}
+
+/// The text with parameters of a request instead of the command's flags.
+fn name_parameters(text: &str) -> String {
+    const FLAGS: [(&str, &str); 6] = [
+        ("--map ", "map="),
+        ("--delimiter ", "delimiter="),
+        ("--encoding ", "encoding="),
+        ("--mirror-limit ", "mirror_limit="),
+        ("--skip-bad", "skip_bad=true"),
+        ("--force", "force=true"),
+    ];
+    FLAGS.iter().fold(text.to_owned(), |text, (flag, parameter)| text.replace(flag, parameter))
+}
+
+/// What is unusual about good rows, and what a release does not know of articles, for an answer.
+fn list_warnings(report: &Report, census: Option<Census>, quote: impl Fn(&str) -> String) -> Vec<Finding> {
+    let warning = |noted: &CountedWarning| {
+        let all = if noted.rows > 1 { format!(" ({} rows in all)", noted.rows) } else { String::new() };
+        Finding::line(noted.line, quote(&noted.warning.to_string()) + &all)
+    };
+    let more =
+        (report.more_warnings > 0).then(|| format!("{} rows have other warnings", report.more_warnings));
+    let unknown = census.into_iter().flat_map(Census::into_warnings).map(shortened);
+    let unread = report.notes.iter().map(|text| Finding::general(name_parameters(text)));
+    let warnings = unread.chain(report.warnings.iter().map(warning));
+    warnings.chain(more.into_iter().chain(unknown).map(Finding::general)).collect()
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -133,39 +163,41 @@ fn next_slice<T: Table>(rows: &mut Checked<'_, T>, most: usize) -> Result<(Vec<T
     Ok((slice, lines))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mirrored {
-    Retired(u64),
-    /// The id of a bad row cannot be read, and its article must not be taken for missing.
-    BadRows,
-    /// More articles are missing than may be retired at once.
-    TooMany {
-        missing: u64,
-        before: u64,
-    },
-}
-
-/// Retires the articles that the read files do not have, not even in a bad row, up to `percent` of those that there are. Call it
-/// after the articles were imported.
-async fn mirror(import: &mut Import, checker: &mut Checker, percent: u8) -> Result<Mirrored, StoreError> {
+/// Retires the articles that the read files do not have, not even in a bad row, up to `percent` of those that there are, or says why
+/// not. Call it after the articles were imported.
+async fn mirror(
+    import: &mut Import,
+    checker: &mut Checker,
+    percent: u8,
+) -> Result<Result<Option<u64>, String>, StoreError> {
     for (article, variant) in checker.bad_variants() {
         import.keep_variant(article, variant).await?;
     }
     if checker.has_bad_without_id() {
-        return Ok(Mirrored::BadRows);
+        checker.note(
+            "no article was retired, because the id of a bad row cannot be read; fix it and import again",
+        );
+        return Ok(Ok(None));
     }
     let mut ids = import.article_ids().await?;
     let before = ids.len() as u64;
     ids.retain(|id| !checker.has_read(id) && !checker.has_bad(id));
     let missing = ids.len() as u64;
     if missing * 100 > before * u64::from(percent) {
-        return Ok(Mirrored::TooMany { missing, before });
+        // Rounded up, so that the limit that it names is enough.
+        let share = (100 * missing).div_ceil(before.max(1));
+        return Ok(Err(format!(
+            "the file lacks {} of the catalogue's {} articles ({share} %), more than the {percent} % that may be retired at once. \
+             Check that it is complete; if it is, use --mirror-limit {share}",
+            digits(missing),
+            digits(before)
+        )));
     }
     import.retire(&ids).await?;
     for id in &ids {
         checker.forget(id);
     }
-    Ok(Mirrored::Retired(missing))
+    Ok(Ok(Some(missing)))
 }
 
 /// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.

@@ -15,7 +15,7 @@ use atelier::{
 };
 use atelier_core::{
     domain::{Article, Customer, Outfit, Timestamp},
-    util::{clock::Clock, fetch::Reach},
+    util::clock::Clock,
 };
 use atelier_engine::{
     inference::{DeviceChoice, Engine, Settings},
@@ -51,7 +51,7 @@ pub async fn parts(
         traces: Traces::default(),
         clock: Clock::default(),
         not_worn: NotWorn::default(),
-        feed_reach: Reach::Private,
+        feeds: config::Feeds { private_addresses: true, ..config::Feeds::default() },
         process: String::new(),
     })
 }
@@ -65,7 +65,7 @@ pub async fn demo(database: &str) -> Result<Parts> {
     let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
     let parts = parts(&store, Engine::new(runtime, settings), models(), || [7; 32]).await?;
     parts.releases.serve("demo").await?;
-    Ok(Parts { feed_reach: Reach::Public, ..parts })
+    Ok(Parts { feeds: config::Feeds::default(), ..parts })
 }
 
 /// Imports the catalogue, customers and outfits of the demo release.

@@ -45,8 +45,10 @@ pub struct Report {
     pub more_warnings: u64,
     /// How many entries of a feed are not for sale, or parents of others.
     pub left_out: u64,
-    /// Each file with columns that are not read, and which.
-    pub unread: Vec<String>,
+    /// Each file with columns that are not read, and which; and what else is about a whole file.
+    pub notes: Vec<String>,
+    /// What columns are probably, by their names, but are not read as.
+    pub proposed: Vec<&'static str>,
 }
 
 /// The bad rows of a file that have the same kind of error (`RowError::kind`).
@@ -93,7 +95,7 @@ impl Report {
 
     /// All that was found, for people: a line for each warning and for each kind of bad row.
     pub fn findings(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.unread.iter().map(|unread| format!("note: {unread}")).collect();
+        let mut lines: Vec<String> = self.notes.iter().map(|note| format!("note: {note}")).collect();
         lines.extend(self.warnings.iter().map(|warning| match warning.rows {
             1 => format!("note: {warning}"),
             number => format!("note: {warning} ({} in all)", rows(number)),
@@ -174,7 +176,8 @@ impl Checker {
 
     /// Checks a file as it is read. Check each table once, and outfits after the other tables.
     pub fn check<T: Table>(&mut self, rows: Rows<T>) -> Checked<'_, T> {
-        self.report.unread.extend(rows.unread().map(|unread| format!("{}: {unread}", rows.path().display())));
+        self.report.notes.extend(rows.unread().map(|unread| format!("{}: {unread}", rows.path().display())));
+        self.report.proposed.extend(rows.proposed());
         Checked { rows, checker: self, line: 0, left_out: 0 }
     }
 
@@ -204,6 +207,11 @@ impl Checker {
     /// Forgets an article that no longer exists where the rows go.
     pub fn forget(&mut self, id: &ArticleId) {
         self.seen.articles.remove(&digest(id.as_str()));
+    }
+
+    /// Adds to the report what is about a whole file.
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.report.notes.push(note.into());
     }
 
     pub fn report(&self) -> &Report {

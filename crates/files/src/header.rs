@@ -102,14 +102,22 @@ pub(super) fn propose<'c, T: Table>(columns: &[&'c str], schema: &Schema) -> Vec
     proposals
 }
 
-/// A note about columns that are probably others, in a header that fits.
-pub(super) fn propose_others<T: Table>(columns: &[&str], schema: &Schema) -> Option<String> {
+/// Columns that are probably others, in a header that fits.
+pub(crate) struct Hint {
+    /// A note about them, with the flags that map them.
+    pub(crate) note: String,
+    /// Which others.
+    pub(crate) names: Vec<&'static str>,
+}
+
+pub(super) fn propose_others<T: Table>(columns: &[&str], schema: &Schema) -> Option<Hint> {
     let proposals = propose::<T>(columns, schema);
     let flags: Vec<String> = proposals.iter().map(|(from, to)| map_flag::<T>(from, to)).collect();
     (!flags.is_empty()).then(|| {
         let names: Vec<String> =
             proposals.iter().map(|(from, to)| format!("{from:?} may be the {to}")).collect();
-        format!("{}; if so, add: {}", names.join(", "), flags.join(" "))
+        let note = format!("{}; if so, add: {}", names.join(", "), flags.join(" "));
+        Hint { note, names: proposals.iter().map(|(_, to)| *to).collect() }
     })
 }
 

@@ -229,8 +229,16 @@ impl<T> Rows<T> {
     pub fn unread(&self) -> Option<&str> {
         match &self.source {
             Source::Parquet(reader) => reader.unread(),
-            Source::Csv(reader) => reader.hint(),
+            Source::Csv(reader) => reader.hint().map(|hint| hint.note.as_str()),
             _ => None,
+        }
+    }
+
+    /// What columns of the file are probably, by their names.
+    pub(super) fn proposed(&self) -> &[&'static str] {
+        match &self.source {
+            Source::Csv(reader) => reader.hint().map_or(&[], |hint| &hint.names),
+            _ => &[],
         }
     }
 

@@ -90,7 +90,6 @@ impl Resource for Customer {
         "(customers.features, customers.name_key) <> (excluded.features, excluded.name_key)",
         "features", "name_key", "updated_at"; "old_features"
     );
-    const OLD: &'static str = "old_features";
     const PUT: &'static str = "customer.put";
     const DELETE: &'static str = "customer.erase";
     const IS_FOLLOWED: bool = false;

@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use atelier_files::{CountedWarning, FileError, Report};
+use atelier_files::{FileError, Report};
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -14,9 +14,9 @@ use utoipa_axum::routes;
 
 use crate::{
     imports::{
-        ImportError,
-        load::{Change, End, FeedTable, Imported, Opened, Options, Outcome, describe_bad},
-        shortened,
+        ImportError, list_warnings,
+        load::{Change, End, FeedTable, Imported, Opened, Options, Outcome},
+        name_parameters, shortened,
     },
     people::{Scope, gate::Caller},
     platform::{
@@ -173,11 +173,13 @@ async fn import(
         }
         match end {
             End::Imported(imported) => Ok(Json(ImportBody::new(change, &imported, &report, census))),
-            End::Refused => Err(refusal(&report)),
+            End::Refused(reason) => {
+                let detail = format!("nothing was stored: {}", name_parameters(&reason));
+                Err(Problem::new(Kind::Invalid, detail).with_findings(errors(&report)))
+            }
             End::Stopped(error) => Err(refuse(error)),
             // There is no caller any more to read this.
             End::Cancelled => Err(Problem::new(Kind::Stopping, "the caller hung up")),
-            End::TooManyMissing { .. } => unreachable!("only a mirror misses articles; this is a bug"),
         }
     })
     .await
@@ -194,28 +196,16 @@ fn refuse(error: ImportError) -> Problem {
     }
 }
 
-fn refusal(report: &Report) -> Problem {
-    let detail = format!("nothing was stored: {}", describe_bad(report, "lines", "?skip_bad=true"));
-    Problem::new(Kind::Invalid, detail).with_findings(errors(report))
-}
-
 fn errors(report: &Report) -> Vec<Finding> {
     report.bad_rows().into_iter().map(|bad| Finding::line(bad.line, bad.reason.clone())).collect()
 }
 
 impl ImportBody {
     fn new(change: Change, imported: &Imported, report: &Report, census: Option<Census>) -> Self {
-        let warning = |noted: &CountedWarning| {
-            let others =
-                if noted.rows > 1 { format!(" ({} lines in all)", noted.rows) } else { String::new() };
-            Finding::line(noted.line, shortened(noted.warning.to_string()) + &others)
-        };
-        let unknown = census.into_iter().flat_map(Census::into_warnings);
-        let unknown = unknown.map(|warning| Finding::general(shortened(warning)));
         let body = Self {
             bad: report.bad,
             errors: errors(report),
-            warnings: report.warnings.iter().map(warning).chain(unknown).collect(),
+            warnings: list_warnings(report, census, |text| shortened(text.to_owned())),
             ..Self::default()
         };
         let Counts { added, changed, unchanged } = imported.counts();

@@ -14,16 +14,21 @@ use crate::{
         jobs::JobResult,
         sql::imports::{ImportId, ImportRecord},
     },
-    people::Scope,
+    people::{Scope, gate::Caller},
+    platform::db::StoreError,
     platform::http::{
         AppState, Kind, Problem,
         extract::{Json, Path, PathParameter},
         routes::Routes,
+        uncancelled::uncancelled,
     },
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new().scoped(Scope::Catalogue, routes!(list)).scoped(Scope::Catalogue, routes!(get, cancel))
+    Routes::new()
+        .scoped(Scope::Catalogue, routes!(list))
+        .scoped(Scope::Catalogue, routes!(get, cancel))
+        .streaming(Scope::Catalogue, routes!(undo))
 }
 
 impl PathParameter for ImportId {
@@ -59,7 +64,7 @@ struct ImportsBody {
 ))]
 async fn list(State(state): State<AppState>) -> Result<Json<ImportsBody>, Problem> {
     let imports = state.store.imports().list().await?.into_iter().map(|record| {
-        let result = record.result.map(|result| JobResult { errors: None, notes: None, ..result });
+        let result = record.result.map(|result| JobResult { errors: None, warnings: None, ..result });
         ImportRecord { result, ..record }
     });
     Ok(Json(ImportsBody { imports: imports.collect() }))
@@ -96,4 +101,39 @@ async fn cancel(
         return Err(Problem::new(Kind::Conflict, format!("import {} has ended: it is {}", id.0, body.state)));
     }
     Ok((StatusCode::ACCEPTED, Json(body)))
+}
+
+/// Undo an import
+///
+/// Within a week. Its rows are what they were before it, at once for all requests; new articles and outfits are gone. What was changed
+/// or deleted since stays as it is, erased customers stay erased, and new customers stay.
+#[utoipa::path(post, path = "/imports/{id}/undo", operation_id = "undoImport", tag = "imports",
+    params(("id" = i64, Path, description = "The import's id", example = 1)),
+    responses(
+        (status = 200, description = "The import, which is undone", body = ImportRecord),
+        (status = 409, description = "The import cannot be undone, or another one runs"),
+    ),
+)]
+async fn undo(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(id): Path<ImportId>,
+) -> Result<Json<ImportRecord>, Problem> {
+    uncancelled(async move {
+        let before = find(&state, id).await?;
+        let refuse =
+            |why: &str| Problem::new(Kind::Conflict, format!("import {} cannot be undone {why}", id.0));
+        match state.jobs().undo(author, id).await {
+            Ok(true) => find(&state, id).await.map(Json),
+            Ok(false) => Err(refuse(&format!(
+                "(it is {}): it changed nothing, ended more than a week ago, or erased customers",
+                before.state
+            ))),
+            Err(StoreError::Busy { .. }) => {
+                Err(refuse("while another one runs or the database is busy; try again when that has ended"))
+            }
+            Err(error) => Err(error.into()),
+        }
+    })
+    .await
 }

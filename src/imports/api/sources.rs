@@ -8,10 +8,15 @@ use super::{feeds::refuse, imports::accepted};
 use crate::{
     imports::{
         ImportRecord,
-        feeds::{FeedSource, FeedStatus},
+        feeds::{FeedSource, FeedStatus, FetchOptions},
     },
     people::{Scope, gate::Caller},
-    platform::http::{AppState, Problem, extract::Path, routes::Routes, uncancelled::uncancelled},
+    platform::http::{
+        AppState, Problem,
+        extract::{Path, Query},
+        routes::Routes,
+        uncancelled::uncancelled,
+    },
     steering::{
         api::documents::{self, About, ApiDocument, NoQuery, unknown},
         documents::Changed,
@@ -60,10 +65,11 @@ impl ApiDocument for FeedSource {
 /// Fetch a feed
 ///
 /// At once, besides its schedule. If it is being fetched already, the answer is that import. A file that has not changed since the
-/// last time on the same day is not read again.
+/// last time on the same day is not read again, unless `again=true`.
 #[utoipa::path(post, path = "/feeds/{name}/fetch", operation_id = "fetchFeed", tag = "feeds",
     params(
         ("name" = String, Path, description = "The feed's name", example = "shop", min_length = 1, max_length = 128),
+        FetchOptions,
     ),
     responses(
         (status = 202, description = "The import waits or runs", body = ImportRecord,
@@ -76,9 +82,10 @@ async fn fetch(
     State(state): State<AppState>,
     Caller(author): Caller,
     Path(name): Path<FeedName>,
+    Query(how): Query<FetchOptions>,
 ) -> Result<Response, Problem> {
     uncancelled(async move {
-        let begun = state.feeds().fetch_now(author, &name).await.map_err(refuse)?;
+        let begun = state.feeds().fetch_now(author, &name, how).await.map_err(refuse)?;
         accepted(&state, begun.ok_or_else(|| unknown(&name))?).await
     })
     .await

@@ -22,11 +22,13 @@ use atelier_core::{
         fetch::{Address, Bounds, Fetched, Reach, Validators, fetch},
     },
 };
+use serde::Deserialize;
 use tokio::{
     sync::oneshot,
     task::JoinSet,
     time::{MissedTickBehavior, interval},
 };
+use utoipa::IntoParams;
 
 pub use self::{
     schedule::{Schedule, Times},
@@ -73,6 +75,17 @@ struct Shared {
     tasks: Mutex<JoinSet<()>>,
 }
 
+/// How a feed is fetched this time.
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct FetchOptions {
+    /// Read the file even if it has not changed.
+    pub again: bool,
+    /// Retire all missing articles, and remove all attributes that rows do not have.
+    pub force: bool,
+}
+
 impl Feeds {
     /// `holder` is another text in each process.
     pub fn new(store: Store, jobs: Jobs, clock: Clock, limits: Limits, reach: Reach, holder: String) -> Self {
@@ -86,9 +99,18 @@ impl Feeds {
     }
 
     /// Begins to fetch the feed, or gives the import for which it is being fetched already. None if there is no such feed.
-    pub async fn fetch_now(&self, author: Author, name: &FeedName) -> Result<Option<ImportId>, StartError> {
+    pub async fn fetch_now(
+        &self,
+        author: Author,
+        name: &FeedName,
+        how: FetchOptions,
+    ) -> Result<Option<ImportId>, StartError> {
         let feeds = self.0.store.feeds();
-        if let Some(claimed) = feeds.claim(name.as_str(), &self.0.holder, false, self.now()).await? {
+        if let Some(mut claimed) = feeds.claim(name.as_str(), &self.0.holder, false, self.now()).await? {
+            claimed.source.options.force = how.force;
+            if how.again {
+                claimed.state.seen = FeedSeen::default();
+            }
             return self.begin(author, claimed).await.map(Some);
         }
         let feed = feeds.get(name.as_str()).await?;

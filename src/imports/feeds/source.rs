@@ -239,11 +239,13 @@ impl Document for FeedSource {
             let field = field.steps().iter().fold(Field::from("options"), Field::item);
             Fault { field, detail }
         }));
-        if self.options.dry_run {
-            let detail =
-                "a stored feed stores what it reads; for a dry run send the file to POST /feeds/{name}";
-            faults.push(Fault::new("options.dry_run", detail));
-        }
+        let FeedOptions { dry_run, force, .. } = self.options;
+        let dry = "a stored feed stores what it reads; for a dry run send the file to POST /feeds/{name}";
+        let forced =
+            "a stored feed has limits; for a fetch without them use POST /feeds/{name}/fetch?force=true";
+        let once = [(dry_run, "options.dry_run", dry), (force, "options.force", forced)];
+        let once = once.into_iter().filter(|(is_set, ..)| *is_set);
+        faults.extend(once.map(|(_, option, detail)| Fault::new(option, detail)));
         if faults.is_empty() { Ok(self) } else { Err(faults) }
     }
 

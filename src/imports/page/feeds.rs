@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::{
     imports::{
-        feeds::{ALERT, FeedSource, FeedStatus, Schedule},
+        feeds::{ALERT, FeedSource, FeedStatus, FetchOptions, Schedule},
         jobs::StartError,
         sql::feeds::Feed,
     },
@@ -176,7 +176,7 @@ pub(crate) async fn fetch(
 ) -> Result<Redirect, Problem> {
     let author = visitor.author();
     let begun = uncancelled(async move {
-        let begun = state.feeds().fetch_now(author, &name).await;
+        let begun = state.feeds().fetch_now(author, &name, FetchOptions::default()).await;
         begun.map(|begun| begun.ok_or_else(|| form::gone("feed", name.as_str())))
     });
     match begun.await {

@@ -2,21 +2,26 @@
 //!
 //! An import writes slices of rows in transactions of their own, so that other writes wait for one slice at most. No reader sees
 //! them before the import counts; `migrations/sqlite/0001_atelier.sql` says how. The next import, or the next start, removes what a
-//! killed import left.
+//! killed import left. An import that can be undone leaves what its rows were in them; undoing it is taking it back as if it had
+//! been killed.
 
 use std::{
     borrow::Borrow,
     collections::{BTreeMap, BTreeSet, HashMap},
     fs::{File, TryLockError},
     io,
+    pin::pin,
     time::Duration,
 };
 
 use atelier_core::domain::{Article, ArticleId, Customer, CustomerId, Outfit, Timestamp};
-use futures_util::TryStreamExt;
+use futures_util::{Stream, TryStreamExt};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use sqlx::{
-    Any, AnyConnection, AssertSqlSafe, Connection, Transaction, any::AnyArguments, pool::PoolConnection,
+    Any, AnyConnection, AssertSqlSafe, Connection, Row as _, Transaction,
+    any::{AnyArguments, AnyRow},
+    pool::PoolConnection,
     query::Query,
 };
 use tokio::time::{Instant, sleep, timeout_at};
@@ -30,10 +35,10 @@ use crate::{
         Counts, Entry, Resource, Store, StoreError,
         connect::Dialect,
         json,
-        memory::Held,
+        memory::{self, Held},
         overtaking::{WRITING, overtaken},
         pages::{self, PARSED_TOGETHER},
-        resource::{ResourceRow, by_id, remove},
+        resource::{ResourceRow, by_id, forget_retired, remove},
         revisions::{self, Changed},
         upsert::{self, Row, Written},
     },
@@ -45,6 +50,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 const LOCK: i64 = 0x6174_656c;
 /// Rows that are cleaned up in one transaction. Others get as much time between two of them.
 const STEP: u64 = 2000;
+/// How long an import can be undone.
+const UNDOABLE: Duration = Duration::from_hours(7 * 24);
 
 /// A running import. Nothing is visible if it is dropped without [`Import::commit`], or the process is killed.
 ///
@@ -65,6 +72,8 @@ pub struct Import {
     changed: Changed,
     /// What its record says once it is committed.
     result: Option<(ImportId, String)>,
+    /// Whether it can be undone.
+    is_kept: bool,
     /// Customers who are erased at the end.
     erased: BTreeSet<CustomerId>,
 }
@@ -110,6 +119,29 @@ pub struct Outcome {
     pub refused: Vec<(usize, String)>,
 }
 
+/// An attribute that an import takes away from articles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    pub attribute: String,
+    /// How many lose it, and how many had it.
+    pub lost: u64,
+    pub had: u64,
+}
+
+/// An import by its own number, or by that of its record.
+#[derive(Debug, Clone, Copy)]
+pub enum Undo {
+    Number(i64),
+    Record(ImportId),
+}
+
+/// What undoing an import did: the rows that are as before, and the new ones that are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undone {
+    pub restored: u64,
+    pub removed: u64,
+}
+
 const ARTICLES: &str = "articles";
 const CUSTOMERS: &str = "customers";
 const OUTFITS: &str = "outfits";
@@ -125,7 +157,7 @@ impl Store {
 impl Import {
     pub(crate) async fn begin(store: &Store, now: Timestamp, patience: Duration) -> Result<Self, StoreError> {
         let mut lock = Lock::take(store, patience).await?;
-        clean(store, &mut lock).await?;
+        clean(store, &mut lock, now).await?;
         let mut transaction = lock.begin(store).await?;
         let number = count_on(&mut transaction).await?;
         let memory = Held::Catalogue.read(&mut transaction).await?;
@@ -140,6 +172,7 @@ impl Import {
             tables: BTreeMap::new(),
             changed: Changed::default(),
             result: None,
+            is_kept: false,
             erased: BTreeSet::new(),
         })
     }
@@ -167,7 +200,9 @@ impl Import {
     /// The id of every variant, with that of its article.
     pub async fn variants(&mut self) -> Result<Vec<(ArticleId, ArticleId)>, StoreError> {
         let rows: Vec<(String, String)> =
-            sqlx::query_as("select id, article_id from variants").fetch_all(self.store.readers()?).await?;
+            sqlx::query_as("select id, article_id from variants where is_old = 0")
+                .fetch_all(self.store.readers()?)
+                .await?;
         rows.into_iter().map(|(id, article)| Ok((article_id(id)?, article_id(article)?))).collect()
     }
 
@@ -201,6 +236,7 @@ impl Import {
             let ids: Vec<&R::Id> =
                 targets.into_iter().map(|id| aliases.get::<R::Id>(id).unwrap_or(id)).collect();
             let texts: Vec<&str> = ids.iter().map(|id| (*id).borrow()).collect();
+            forget_retired::<R>(&mut transaction, self.store.dialect, &texts).await?;
             let rows = pages::lock_by_ids(&mut transaction, self.store.dialect, &select, &texts).await?;
             let mut stored = by_id::<R>(rows)?;
             let (mut changed, mut indices) = (Vec::<R>::with_capacity(patches.len()), Vec::new());
@@ -281,7 +317,7 @@ impl Import {
             let sql = format!(
                 "update articles set old_type = type, old_attributes = attributes, old_name_key = name_key,
                     old_memory = memory, type = '', memory = 0, import = {}, revision = revision + 1
-                 where id in {} returning id",
+                 where id in {} and type <> '' returning id",
                 self.number,
                 upsert::placeholders(dialect, 1, ids.len())
             );
@@ -317,6 +353,68 @@ impl Import {
         Ok(Outcome { counts: self.count(OUTFITS, written.counts), refused })
     }
 
+    /// The attributes that it takes away from more than this percentage of the articles that had them, and those of `proposed` that it
+    /// takes away at all. What few articles have may go, as a campaign does.
+    pub async fn losses(&mut self, percent: u8, proposed: &[&str]) -> Result<Vec<Loss>, StoreError> {
+        /// One article in so many.
+        const FEW: u64 = 20;
+        if percent >= 100 {
+            return Ok(Vec::new());
+        }
+        let percent = u64::from(percent);
+        let changed = format!(
+            "select id, old_attributes, attributes from articles
+             where import = {} and old_type <> '' and type <> '' and id > $1 order by id limit $2",
+            self.number
+        );
+        let (mut lost, mut had) = (BTreeMap::<String, u64>::new(), BTreeMap::<String, u64>::new());
+        let mut rows = pin!(self.read_attributes(changed, |row| {
+            Ok(find_lost(attribute_names(row, 1)?, &attribute_names(row, 2)?))
+        }));
+        while let Some(names) = rows.try_next().await? {
+            for name in names {
+                *lost.entry(name).or_default() += 1;
+            }
+        }
+        if lost.is_empty() {
+            return Ok(Vec::new());
+        }
+        let is_proposed = |name: &str| proposed.contains(&name);
+        let articles = self.store.articles().count().await?;
+        lost.retain(|name, lost| is_proposed(name) || *lost * 100 * FEW > articles * percent);
+        if lost.is_empty() {
+            return Ok(Vec::new());
+        }
+        let all = "select id, attributes from visible_articles where id > $1 order by id limit $2".to_owned();
+        let mut rows = pin!(self.read_attributes(all, |row| attribute_names(row, 1)));
+        while let Some(names) = rows.try_next().await? {
+            for name in names.into_iter().filter(|name| lost.contains_key(name)) {
+                *had.entry(name).or_default() += 1;
+            }
+        }
+        let losses = lost.into_iter().map(|(attribute, lost)| Loss {
+            had: had.get(&attribute).copied().unwrap_or(lost),
+            attribute,
+            lost,
+        });
+        let is_refused = |Loss { attribute, lost, had }: &Loss| {
+            is_proposed(attribute) || *had * FEW >= articles && *lost * 100 > *had * percent
+        };
+        Ok(losses.filter(is_refused).collect())
+    }
+
+    /// The names of attributes that rows have, part by part.
+    fn read_attributes(
+        &self,
+        sql: String,
+        parse: fn(&AnyRow) -> Result<Vec<String>, StoreError>,
+    ) -> impl Stream<Item = Result<Vec<String>, StoreError>> + Send + use<> {
+        let query = move |after: String| {
+            sqlx::query(AssertSqlSafe(sql.clone())).bind(after).bind(i64::from(pages::PART))
+        };
+        pages::stream(&self.store, String::new(), pages::PART, query, |row| row.try_get(0), parse)
+    }
+
     /// Notes for the audit log that bad rows of a table are left out.
     pub fn leave_out(&mut self, table: &'static str, rows: u64) {
         self.tables.entry(table).or_default().bad += rows;
@@ -349,24 +447,36 @@ impl Import {
 
     /// Takes back what it wrote. An import that is dropped leaves that to the next one.
     pub async fn abandon(mut self) -> Result<(), StoreError> {
-        clean(&self.store, &mut self.lock).await?;
+        clean(&self.store, &mut self.lock, self.now).await?;
         self.lock.release().await
     }
 
     /// Notes what the import will have done, for its record.
     pub fn note_result(&mut self, id: ImportId, result: &Value) {
         self.result = Some((id, json::text(result)));
+        self.keep();
+    }
+
+    /// Lets the import be undone for a week, and gives its number; none if it changed nothing, or erased customers.
+    pub fn keep(&mut self) -> Option<i64> {
+        self.is_kept = self.erased.is_empty() && self.tables.values().any(TableCounts::is_change);
+        self.is_kept.then_some(self.number)
     }
 
     async fn end(&mut self) -> Result<(), StoreError> {
         let mut transaction = self.lock.begin(&self.store).await?;
+        let record = self.result.as_ref().map(|(id, _)| id.0);
         if let Some((id, result)) = self.result.take() {
             let update = sqlx::query("update imports set result = $2 where id = $1").bind(id.0).bind(result);
             update.execute(&mut *transaction).await?;
         }
-        let changes = |table: &TableCounts| table.stored.added + table.stored.changed + table.retired > 0;
+        if self.is_kept {
+            let sql = "insert into undoable_imports (number, import_id, ended_at) values ($1, $2, $3)";
+            let insert = sqlx::query(sql).bind(self.number).bind(record).bind(self.now.millis());
+            insert.execute(&mut *transaction).await?;
+        }
         for (table, TableCounts { stored, retired, bad }) in
-            self.tables.iter().filter(|(_, table)| changes(table))
+            self.tables.iter().filter(|(_, table)| table.is_change())
         {
             let action = format!("{table}.bulk");
             let mut details = json!({"added": stored.added, "changed": stored.changed, "bad": bad});
@@ -381,7 +491,7 @@ impl Import {
             forgotten |= remove::<Customer>(&mut transaction, &self.store, id).await?.forgotten;
         }
         count_on(&mut transaction).await?;
-        if self.tables.get(ARTICLES).is_some_and(changes) {
+        if self.tables.get(ARTICLES).is_some_and(TableCounts::is_change) {
             let articles = std::mem::take(&mut self.changed);
             revisions::change_articles(&mut transaction, self.store.dialect, articles).await?;
             Held::Catalogue.check(&self.store, &mut transaction, self.memory).await?;
@@ -393,12 +503,65 @@ impl Import {
     }
 }
 
+impl TableCounts {
+    fn is_change(&self) -> bool {
+        self.stored.added + self.stored.changed + self.retired > 0
+    }
+}
+
 impl Store {
-    /// Cleans up after an import that was killed.
-    pub async fn clean_up_imports(&self) -> Result<(), StoreError> {
+    /// Makes the rows of an import of the last week what they were before it, at once for all readers. Rows that were changed or
+    /// deleted since stay as they are, and so do customers whom it added: there may be outfits of theirs by now. None if the import
+    /// cannot be undone.
+    ///
+    /// `Busy` if another import runs all the time.
+    pub async fn undo_import(
+        &self,
+        undo: Undo,
+        now: Timestamp,
+        patience: Duration,
+    ) -> Result<Option<Undone>, StoreError> {
+        let mut lock = Lock::take(self, patience).await?;
+        clean(self, &mut lock, now).await?;
+        let (column, value) = match undo {
+            Undo::Number(number) => ("number", number),
+            Undo::Record(ImportId(id)) => ("import_id", id),
+        };
+        let sql = format!("select number, import_id from undoable_imports where {column} = $1");
+        let found = sqlx::query_as(AssertSqlSafe(sql)).bind(value).fetch_optional(self.readers()?).await?;
+        let Some((number, record)): Option<(i64, Option<i64>)> = found else {
+            lock.release().await?;
+            return Ok(None);
+        };
+        check_names(self, number).await?;
+        let [_, customers, _] = &TABLES;
+        let stay = "update customers set import = 0 where {rows} and old_features is null".to_owned();
+        customers.in_pages(self, &mut lock, number, &[stay]).await?;
+        let mut transaction = lock.begin(self).await?;
+        let undone = reopen(self, &mut transaction, number, record, now).await?;
+        transaction.commit().await?;
+        // What cannot be cleaned up now is when the next import begins.
+        if clean(self, &mut lock, now).await.is_ok() {
+            lock.release().await?;
+        }
+        Ok(Some(undone))
+    }
+
+    /// Whether an import can no longer be undone, and what its rows were is to be removed.
+    pub async fn has_old_imports(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let select = "select number from undoable_imports where ended_at < $1 limit 1";
+        let old: Option<i64> = sqlx::query_scalar(select)
+            .bind((now - UNDOABLE).millis())
+            .fetch_optional(self.readers()?)
+            .await?;
+        Ok(old.is_some())
+    }
+
+    /// Cleans up after an import that was killed, and those that are a week old.
+    pub async fn clean_up_imports(&self, now: Timestamp) -> Result<(), StoreError> {
         match Lock::take(self, Duration::ZERO).await {
             Ok(mut lock) => {
-                clean(self, &mut lock).await?;
+                clean(self, &mut lock, now).await?;
                 let mut transaction = lock.begin(self).await?;
                 imports::interrupt_running(&mut transaction).await?;
                 transaction.commit().await?;
@@ -517,13 +680,70 @@ fn behind_another() -> StoreError {
     }
 }
 
-/// Takes back what an import wrote that did not end, and removes what ended ones left. The caller holds the lock.
-async fn clean(store: &Store, lock: &mut Lock) -> Result<(), StoreError> {
+/// Refuses to undo an import after which ids that its articles and variants had went to others.
+async fn check_names(store: &Store, number: i64) -> Result<(), StoreError> {
+    let names = "(select variants.id, article_id, import, is_old from variants join articles on articles.id = article_id
+        union all select id, id, import, case when type = '' then 1 else 0 end from articles)";
+    let sql = format!(
+        "select others.id from {names} as mine join {names} as others on others.id = mine.id
+         where others.article_id <> mine.article_id and mine.import = {number} and others.import <> {number} and others.is_old = 0
+         order by others.id limit 1"
+    );
+    let taken: Option<String> =
+        sqlx::query_scalar(AssertSqlSafe(sql)).fetch_optional(store.readers()?).await?;
+    taken.map_or(Ok(()), |id| {
+        let reason = format!("{id:?} is the id of another article or variant by now; delete that one first");
+        Err(StoreError::Unfit { what: "an article as it was before the import", reason })
+    })
+}
+
+/// Makes an import that has ended the running one again, so that readers see the rows from before it.
+async fn reopen(
+    store: &Store,
+    connection: &mut AnyConnection,
+    number: i64,
+    record: Option<i64>,
+    now: Timestamp,
+) -> Result<Undone, StoreError> {
+    let memory = Held::Catalogue.read(connection).await?;
+    for sql in [
+        "update revisions set value = (select value - 1 from revisions where name = 'imports') where name = 'latest_import'".into(),
+        format!("update revisions set value = {number} where name = 'imports'"),
+        format!("delete from undoable_imports where number = {number}"),
+        format!("update imports set state = 'undone' where id = {}", record.unwrap_or_default()),
+    ] {
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut *connection).await?;
+    }
+    let mut undone = Undone { restored: 0, removed: 0 };
+    for table in &TABLES {
+        let (name, old) = (table.name, table.old());
+        let sql = format!("select count({old}), count(*) from {name} where import = {number}");
+        let (restored, all): (i64, i64) =
+            sqlx::query_as(AssertSqlSafe(sql)).fetch_one(&mut *connection).await?;
+        undone.restored += restored.unsigned_abs();
+        undone.removed += (all - restored).unsigned_abs();
+    }
+    let details = json!({"restored": undone.restored, "removed": undone.removed});
+    let subject = record.unwrap_or(number).to_string();
+    Entry::new("import.undo", &subject, details).write(connection, store.author, now).await?;
+    let mut changed = Changed::default();
+    let ids = format!("select id from articles where import = {number}");
+    changed.add(sqlx::query_scalar::<_, String>(AssertSqlSafe(ids)).fetch_all(&mut *connection).await?);
+    revisions::change_articles(connection, store.dialect, changed).await?;
+    memory::check_visible(store, connection, memory).await?;
+    Ok(undone)
+}
+
+/// Takes back what an import wrote that did not end or is undone, and removes what ended ones left that cannot be undone. The
+/// caller holds the lock.
+async fn clean(store: &Store, lock: &mut Lock, now: Timestamp) -> Result<(), StoreError> {
     // As a writer: the last transaction of an import that was dropped may still be ending.
     let mut transaction = lock.begin(store).await?;
     let number: i64 =
         sqlx::query_scalar("select number from running_import").fetch_one(&mut *transaction).await?;
-    transaction.rollback().await?;
+    let old = sqlx::query("delete from undoable_imports where ended_at < $1").bind((now - UNDOABLE).millis());
+    old.execute(&mut *transaction).await?;
+    transaction.commit().await?;
     if number % 2 == 1 {
         for table in &TABLES {
             table.take_back(store, lock, number).await?;
@@ -532,9 +752,9 @@ async fn clean(store: &Store, lock: &mut Lock) -> Result<(), StoreError> {
         count_on(&mut transaction).await?;
         transaction.commit().await?;
     }
-    let left = TABLES.each_ref().map(|table| {
-        format!("select cast(1 as bigint) from {} where {} is not null", table.name, table.old())
-    });
+    let left = TABLES
+        .each_ref()
+        .map(|table| format!("select cast(1 as bigint) from {} where {}", table.name, table.is_over()));
     let left = format!("{} limit 1", left.join(" union all "));
     let left: Option<i64> = sqlx::query_scalar(AssertSqlSafe(left)).fetch_optional(store.readers()?).await?;
     if left.is_some() {
@@ -548,7 +768,9 @@ async fn clean(store: &Store, lock: &mut Lock) -> Result<(), StoreError> {
 /// Begins the next import, or ends the running one, and gives its number.
 async fn count_on(connection: &mut AnyConnection) -> Result<i64, StoreError> {
     sqlx::query("delete from import_skips").execute(&mut *connection).await?;
-    let next = "update revisions set value = value + 1 where name = 'imports' returning value";
+    let next = "update revisions set value = (
+            select max(value) + 1 from revisions where name in ('imports', 'latest_import')
+        ) where name = 'imports' returning value";
     Ok(sqlx::query_scalar(next).fetch_one(connection).await?)
 }
 
@@ -557,13 +779,33 @@ impl Table {
         format!("old_{}", self.columns[0])
     }
 
+    /// The rows that still have what they were before an import that cannot be undone any more.
+    fn is_over(&self) -> String {
+        format!("{} is not null and import not in (select number from undoable_imports)", self.old())
+    }
+
     async fn take_back(&self, store: &Store, lock: &mut Lock, number: i64) -> Result<(), StoreError> {
-        let (name, old, (key, kind)) = (self.name, self.old(), self.key);
+        let (name, old) = (self.name, self.old());
         let back: Vec<String> = self
             .columns
             .iter()
             .map(|column| format!("{column} = old_{column}, old_{column} = null"))
             .collect();
+        let delete = format!("delete from {name} where {{rows}} and {old} is null");
+        let back = back.join(", ");
+        let update = format!("update {name} set {back}, import = 0, revision = revision - 1 where {{rows}}");
+        self.in_pages(store, lock, number, &[delete, update]).await
+    }
+
+    /// Executes statements for the rows of an import, `{rows}`, part by part.
+    async fn in_pages(
+        &self,
+        store: &Store,
+        lock: &mut Lock,
+        number: i64,
+        statements: &[String],
+    ) -> Result<(), StoreError> {
+        let (name, (key, kind)) = (self.name, self.key);
         let mut after = self.first.to_owned();
         loop {
             // In the order of the keys: looking for the first ones again and again would read the table as often.
@@ -573,16 +815,13 @@ impl Table {
             );
             let page = sqlx::query_scalar(AssertSqlSafe(page)).bind(&after);
             let Some(last): Option<String> = page.fetch_one(store.readers()?).await? else { return Ok(()) };
-            let rows = format!(
-                "where import = {number} and {key} > cast($1 as {kind}) and {key} <= cast($2 as {kind})"
-            );
+            let rows =
+                format!("import = {number} and {key} > cast($1 as {kind}) and {key} <= cast($2 as {kind})");
             let mut transaction = lock.begin(store).await?;
             let began = Instant::now();
-            for sql in [
-                format!("delete from {name} {rows} and {old} is null"),
-                format!("update {name} set {}, import = 0, revision = revision - 1 {rows}", back.join(", ")),
-            ] {
-                let change: Query<'_, Any, AnyArguments> = sqlx::query(AssertSqlSafe(sql));
+            for sql in statements {
+                let sql = AssertSqlSafe(sql.replace("{rows}", &rows));
+                let change: Query<'_, Any, AnyArguments> = sqlx::query(sql);
                 change.bind(&after).bind(&last).execute(&mut *transaction).await?;
             }
             transaction.commit().await?;
@@ -591,11 +830,11 @@ impl Table {
         }
     }
 
-    /// Forgets what rows were before an import that has ended, and deletes retired ones.
+    /// Forgets what rows were before an import that cannot be undone any more, and deletes retired ones.
     async fn clear(&self, store: &Store, lock: &mut Lock) -> Result<(), StoreError> {
-        let (name, old, (key, _)) = (self.name, self.old(), self.key);
+        let (name, (key, _)) = (self.name, self.key);
         let nulls: Vec<String> = self.columns.iter().map(|column| format!("old_{column} = null")).collect();
-        let rows = format!("select {key} from {name} where {old} is not null");
+        let rows = format!("select {key} from {name} where {}", self.is_over());
         let mut steps =
             vec![format!("update {name} set {} where {key} in ({rows} limit {STEP})", nulls.join(", "))];
         if name == ARTICLES {
@@ -627,6 +866,7 @@ async fn write<R: Resource>(
 ) -> Result<(Written, Vec<(usize, String)>), StoreError> {
     let ids: Vec<&str> = values.iter().map(|value| value.id().borrow()).collect();
     let overtaken = overtaken(connection, store.dialect, R::TABLE, &ids).await?;
+    forget_retired::<R>(connection, store.dialect, &ids).await?;
     let mut refused = Vec::new();
     let rows = values.iter().map(|value| ResourceRow::new(value, store.row_bytes, now.millis(), number));
     let rows = without_unfit(rows, &mut refused).filter(|row| match row {
@@ -650,6 +890,27 @@ fn without_unfit<Row>(
         }
         row => Some(row),
     })
+}
+
+/// What a row says of articles: the names of the attributes in the JSON of a column.
+fn attribute_names(row: &AnyRow, column: usize) -> Result<Vec<String>, StoreError> {
+    let said: BTreeMap<String, Option<IgnoredAny>> = serde_json::from_str(row.try_get(column)?)
+        .map_err(|error| StoreError::Other(format!("attributes are no JSON object: {error}")))?;
+    Ok(said.into_iter().filter_map(|(name, value)| value.map(|_| name)).collect())
+}
+
+/// The attributes that an article has no more.
+fn find_lost(before: Vec<String>, after: &[String]) -> Vec<String> {
+    /// A feed has the one only during a sale, and the other only of what can be ordered.
+    const PASSING: [&str; 2] = ["regular_price", "availability"];
+    /// One says what the other does. A feed counts only where sizes differ.
+    const STOCK: [&str; 2] = ["stock", "in_stock"];
+    let says_stock = after.iter().any(|name| STOCK.contains(&name.as_str()));
+    let is_lost = |name: &String| {
+        let is_said = STOCK.contains(&name.as_str()) && says_stock;
+        !(after.contains(name) || is_said || PASSING.contains(&name.as_str()))
+    };
+    before.into_iter().filter(is_lost).collect()
 }
 
 impl std::fmt::Debug for Import {

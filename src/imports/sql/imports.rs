@@ -49,8 +49,8 @@ pub struct ImportRecord {
     /// The key's label or the person's name; null if the service started it.
     #[schema(examples("nightly feed"))]
     pub started_by: Option<String>,
-    /// `waiting` while another import runs, `running`, or how it ended: `done`, `unchanged` if a stored source has nothing new,
-    /// `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
+    /// `waiting` while another import runs, `running`, or how it ended: `done`, `undone` since, `unchanged` if a stored source has
+    /// nothing new, `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
     #[serde(serialize_with = "write_text")]
     #[schema(value_type = String, examples("done"))]
     pub state: ImportState,
@@ -82,13 +82,15 @@ pub struct Progress {
 }
 
 named! {
-    "an import is waiting, running, done, unchanged, failed, cancelled or interrupted"
+    "an import is waiting, running, done, undone, unchanged, failed, cancelled or interrupted"
     /// What an import does, or how it ended.
     pub enum ImportState {
         /// Another import runs.
         Waiting = "waiting",
         Running = "running",
         Done = "done",
+        /// Its rows are what they were before it.
+        Undone = "undone",
         /// The feed is the one that was read before, so nothing was read.
         Unchanged = "unchanged",
         Failed = "failed",

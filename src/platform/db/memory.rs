@@ -43,6 +43,16 @@ impl Held {
     }
 }
 
+/// As [`Held::check`], of the catalogue that readers see.
+pub(crate) async fn check_visible(
+    store: &Store,
+    connection: &mut AnyConnection,
+    before: i64,
+) -> Result<(), StoreError> {
+    let copies = CatalogueMemory::read(connection).await?.copies;
+    CatalogueMemory::read_visible(connection, copies).await?.check(store, before)
+}
+
 fn check(
     (bytes, before, most): (i64, i64, u64),
     what: &'static str,
@@ -91,6 +101,15 @@ impl CatalogueMemory {
         Ok(Self { bytes, articles, copies: Copies { catalogues, row_bytes } })
     }
 
+    /// Of what readers see, without the rows of an import that runs or was killed.
+    async fn read_visible(connection: &mut AnyConnection, copies: Copies) -> Result<Self, StoreError> {
+        let select = "select cast(coalesce(sum(memory), 0) as bigint), count(nullif(memory, 0)) from (
+            select case when import = (select number from running_import) then coalesce(old_memory, 0) else memory end as memory
+            from articles) as visible";
+        let (bytes, articles) = sqlx::query_as(select).fetch_one(connection).await?;
+        Ok(Self { bytes, articles, copies })
+    }
+
     /// In other releases.
     pub fn with(self, copies: Copies) -> Self {
         Self { copies, ..self }
@@ -124,12 +143,7 @@ impl Store {
         if memory.check(self, before).is_ok() {
             return Ok(memory);
         }
-        // No reader has the rows of an import that runs or was killed.
-        let select = "select cast(coalesce(sum(memory), 0) as bigint), count(nullif(memory, 0)) from (
-            select case when import = (select number from running_import) then coalesce(old_memory, 0) else memory end as memory
-            from articles) as visible";
-        let (bytes, articles) = sqlx::query_as(select).fetch_one(self.readers()?).await?;
-        let visible = CatalogueMemory { bytes, articles, copies };
+        let visible = CatalogueMemory::read_visible(&mut *self.readers()?.acquire().await?, copies).await?;
         visible.check(self, before).map(|()| visible)
     }
 

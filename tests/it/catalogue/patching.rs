@@ -114,7 +114,7 @@ async fn a_stream_of_patches_keeps_the_rest(service: Service) {
                  {\"id\":\"unknown\",\"in_stock\":true}\n{\"id\":\"b\",\"price\":\"cheap\"}\n{\"id\":\"b\",\"colour\":null}\n";
     let refused = bulk("articles", "mode=merge", lines).is(422).await.json();
     let detail =
-        "nothing was stored: 3 of 5 lines are bad; fix them, or store the 2 good ones with ?skip_bad=true";
+        "nothing was stored: 3 of 5 rows are bad; fix them, or store the 2 good ones with skip_bad=true";
     assert_eq!(refused["detail"], detail);
     assert_eq!(service.json("/articles/a").await["in_stock"], true);
     let brought = bulk("articles", "mode=merge&skip_bad=true", lines).ok().await;

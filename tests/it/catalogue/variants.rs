@@ -12,7 +12,7 @@ use crate::{
         Call, Demo, Html, NOW, Service, TestDatabase, Unconditional, apply, article, article_id, assert_has,
         contract, each,
         json::{list, text},
-        on_sqlite,
+        on_sqlite, pick,
     },
 };
 
@@ -37,7 +37,7 @@ fn bulk(service: &Service, mode: &str, rows: &[Value]) -> Call {
 async fn an_article_keeps_its_variants_and_is_known_by_them(service: Service) {
     let patch = |id: &str, change| service.patch(format!("/articles/{id}"), change);
     service.put("/articles/TSH", shirt()).is(201).await;
-    let stored = json!({"id": "TSH", "type": "shirt", "in_stock": true, "sizes": ["M", "L"], "stock": {"M": 0, "L": 2}, "variants": [
+    let stored = json!({"id": "TSH", "type": "shirt", "in_stock": true, "sizes": ["M", "L"], "stock": {"M": 0, "L": 2}, "price": 21.9, "variants": [
         {"id": "TSH-M", "size": "M", "price": 19.9, "stock": 0, "gtin": "4006381333931"},
         {"id": "TSH-L", "size": "L", "price": 21.9, "stock": 2, "link": "/l"},
     ]});
@@ -127,6 +127,32 @@ async fn ids_of_articles_and_variants_do_not_clash(service: Service) {
     service.get("/articles/TSH-L").is(404).await;
 }
 
+/// A row of the article changes the price and the stock of all its variants, and what it says itself is the dearest's.
+#[apply(contract)]
+async fn an_article_and_its_variants_agree(service: Service) {
+    service.put("/articles/TSH", shirt()).is(201).await;
+    let patch = |id: &str, change| service.patch(format!("/articles/{id}"), change);
+    let priced = patch("TSH", json!({"price": 9.5, "in_stock": "nein"})).ok().await;
+    let variants =
+        json!([{"id": "TSH-M", "price": 9.5, "stock": false}, {"id": "TSH-L", "price": 9.5, "stock": false}]);
+    assert_has(&priced, json!({"price": 9.5, "in_stock": false, "variants": variants}));
+    let rows = [json!({"id": "TSH", "in_stock": true}), json!({"id": "TSH-L", "price": 12})];
+    bulk(&service, "merge", &rows).is(200).await;
+    let variants = json!([{"price": 9.5, "stock": true}, {"price": 12, "stock": true}]);
+    assert_has(
+        &service.json("/articles/TSH").await,
+        json!({"price": 12, "in_stock": true, "variants": variants}),
+    );
+    let unpriced = patch("TSH", json!({"price": null})).ok().await;
+    assert_eq!(pick(&unpriced, "price variants/0/price variants/1/price"), json!([null, null, null]));
+    // What a whole row says of the article is that of the variants that say nothing.
+    let whole =
+        json!({"type": "shirt", "price": 49.9, "variants": [{"id": "s"}, {"id": "m", "price": 91.9}]});
+    service.put("/articles/whole", whole).is(201).await;
+    let stored = service.json("/articles/whole").await;
+    assert_eq!(pick(&stored, "price variants/0/price variants/1/price"), json!([91.9, 49.9, 91.9]));
+}
+
 /// A colour is renamed in the shop's feed: the article has another id, and the same SKUs.
 #[apply(contract)]
 async fn a_mirrored_feed_may_move_variants(db: TestDatabase) {
@@ -165,13 +191,33 @@ async fn a_killed_import_leaves_the_variants(store: Store) {
     import.put(&moved).await.unwrap();
     assert_eq!(named().await, ["v1 a", "v2 a"]);
     drop(import);
-    store.clean_up_imports().await.unwrap();
+    store.clean_up_imports(NOW).await.unwrap();
     assert_eq!(named().await, ["v1 a", "v2 a"]);
     let mut import = store.import(NOW).await.unwrap();
     assert_eq!(import.variants().await.unwrap().len(), 2);
     import.put(&moved).await.unwrap();
     import.commit().await.unwrap();
     assert_eq!(named().await, ["v1 a", "v2 b", "v3 b"]);
+}
+
+#[apply(on_sqlite)]
+async fn a_limit_of_prices_holds_for_what_answers_show(Demo(service): Demo) {
+    let coats = each(&service.json("/articles?type=coat&n=500").await["items"], "id");
+    let coats: Vec<&str> = list(&coats).iter().map(text).collect();
+    let change =
+        |id: &&str| json!({"id": id, "price": null, "variants": [{"id": format!("{id}-M"), "price": 91.9}]});
+    bulk(&service, "merge", &coats.iter().map(change).collect::<Vec<_>>()).is(200).await;
+    let boot = service.json("/articles?type=boot&n=1").await["items"][0]["id"].clone();
+    let under_50 = async || {
+        let filters = json!({"types": {"1": ["coat"]}, "price": {"max": 50}});
+        list(&service.suggest(json!({"outfit": [boot, null], "filters": filters, "k": 250})).await).to_vec()
+    };
+    assert!(under_50().await.is_empty());
+    bulk(&service, "merge", &[json!({"id": coats[0], "price": 49.9})]).is(200).await;
+    let found = under_50().await;
+    let variant = &service.json(format!("/articles/{}", coats[0])).await["variants"][0];
+    assert_eq!((found.len(), &variant["price"]), (1, &json!(49.9)));
+    assert_eq!(pick(&found[0]["article"], "id price"), json!([coats[0], 49.9]));
 }
 
 #[apply(on_sqlite)]

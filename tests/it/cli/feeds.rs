@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, done, ended, file, path, refused},
-    harness::{Html, TestDatabase, apply, on_sqlite},
+    harness::{Html, TestDatabase, apply, contract, on_sqlite},
 };
 
 /// Hats called `a-0`, `a-1` and so on.
@@ -46,7 +46,7 @@ async fn a_merged_file_keeps_the_rest(db: TestDatabase) {
     let said = refused(atelier(&db, &["import", "--merge", "--articles", path(&unknown)])).await;
     let reason =
         "line 2: there is no article \"nowhere\" in the catalogue, and without a type it cannot be added";
-    said.has([reason, "import the one good row with --skip-bad"]);
+    said.has([reason, "store the 1 good ones with --skip-bad"]);
 }
 
 /// What a bad row keeps is asked of feeds.
@@ -75,12 +75,60 @@ async fn a_mirrored_file_retires_what_it_lacks_up_to_a_limit(db: TestDatabase) {
 
     fs::write(&articles, hats(302..1003)).unwrap();
     let said = refused(mirror(&[])).await;
-    let reason = "nothing was imported. The file lacks 300 of the catalogue's 1,000 articles (30 %), more than the 20 % \
-                  that --mirror may retire at once. Check that the file is complete; if it is, use --mirror-limit 30\n";
+    let reason = "nothing was imported: the file lacks 300 of the catalogue's 1,000 articles (30 %), more than the 20 % \
+                  that may be retired at once. Check that it is complete; if it is, use --mirror-limit 30\n";
     assert!(said.ends_with(reason), "{said}");
     assert_eq!(store.articles().count().await, Ok(1000));
     let counts = "1 new, 0 changed, 700 unchanged, 300 retired";
     done(mirror(&["--mirror-limit", "30"])).await.has([counts]);
+}
+
+/// A shop forgets the maps of its headers, pastes those that the refusal names, and undoes an import.
+#[apply(contract)]
+async fn a_forgotten_map_takes_nothing_away(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: Vec<String> = (0..400).map(|n| format!("a-{n};coat;{n},5;Marke {n}\n")).collect();
+    let articles = file(&folder, "articles.csv", format!("id;type;Preis;Marke\n{}", rows.concat()));
+    let import = |flags: &[&str]| {
+        atelier(&db, &[&["import", "--mirror", "--articles", path(&articles)], flags].concat())
+    };
+    let maps = ["--map", "articles.Preis=price", "--map", "articles.Marke=brand"];
+    let said = done(import(&maps)).await;
+    said.has(["400 new", "; to undo it within a week: atelier import --undo 3\n"]);
+    let said = refused(import(&[])).await;
+    let lost = "nothing was imported: the file takes brand from 400 of the 400 articles that have it, price from 400 of the 400";
+    said.has([lost, "add: --map articles.Marke=brand --map articles.Preis=price", "use --force"]);
+    let store = db.open().await;
+    assert_eq!(stored(&store, "a-7").await["price"], 7.5);
+    done(import(&maps)).await.has(["0 new, 0 changed, 400 unchanged"]);
+    // One article is enough, if a column may be what it loses.
+    fs::write(&articles, "id;type;Preis;Marke\na-7;coat;9;M\n").unwrap();
+    let one = ["import", "--articles", path(&articles)];
+    refused(atelier(&db, &one)).await.has(["price from 1 of the 400 articles"]);
+    done(atelier(&db, &[&one[..], &["--force"]].concat())).await.has(["1 changed", "--undo 11\n"]);
+    assert_eq!(stored(&store, "a-7").await["price"], Value::Null);
+    done(atelier(&db, &["import", "--undo", "11"])).await.has(["1 rows restored, 0 removed"]);
+    assert_eq!(stored(&store, "a-7").await["price"], 7.5);
+    refused(atelier(&db, &["import", "--undo", "11"])).await.has(["import 11 cannot be undone"]);
+    // The setting is the limit, and what few articles have may go.
+    let rare = |n: usize| if n < 19 { ",\"campaign\":\"spring\"" } else { "" };
+    let write = |coloured: std::ops::Range<usize>, rare: fn(usize) -> &'static str| {
+        let colour = |n: usize| if coloured.contains(&n) { ",\"colour\":\"red\"" } else { "" };
+        let rows =
+            (0..400).map(|n| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\"{}{}}}\n", colour(n), rare(n)));
+        let articles = folder.path().join("articles.jsonl");
+        fs::write(&articles, rows.collect::<Vec<_>>().concat()).unwrap();
+        articles
+    };
+    let rows = path(&write(0..400, rare)).to_owned();
+    done(atelier(&db, &["import", "--force", "--articles", &rows])).await;
+    write(0..300, |_| "");
+    let lost = "the file takes colour from 100 of the 400 articles that have it. At most 20 %";
+    refused(atelier(&db, &["import", "--articles", &rows])).await.has([lost, "--map FROM=TO"]);
+    let set = ["--set", "feeds.mirror_limit=25", "import", "--articles", &rows];
+    done(atelier(&db, &set)).await.has(["119 changed"]);
+    let over = ["--set", "feeds.mirror_limit=101", "import", "--articles", &rows];
+    refused(atelier(&db, &over)).await.has(["feeds.mirror_limit", "expected 0 to 100 percent"]);
 }
 
 #[apply(on_sqlite)]
@@ -110,7 +158,9 @@ async fn feeds_are_imported(db: TestDatabase) {
             2,
             "expected jsonl, csv, parquet, google-xml, google-tsv or shopify-csv",
         ),
-        (&["--mirror-limit", "30", "--articles", path(&xml)], 2, "--mirror"),
+        (&["--merge", "--mirror-limit", "30", "--articles", path(&xml)], 2, "--mirror-limit"),
+        (&["--undo", "7", "--articles", path(&xml)], 2, "--undo"),
+        (&["--undo", "99"], 1, "import 99 cannot be undone: it changed nothing, ended more than a week ago"),
     ] {
         ended(atelier(&db, &[&["import"], arguments].concat()), code).await.has([said]);
     }

@@ -40,8 +40,7 @@ async fn one_bad_row_rejects_the_import_unless_bad_ones_are_skipped(db: TestData
     let age = "line 318: feature \"age\" takes a finite number, found the string \"old\" (10 rows in all; also 1218, ";
     let repeated = "line 618: customer \"c-00001\" is already in line 2 (10 rows ";
     said.has([syntax, age, repeated, "customers.jsonl: 10,000 rows read, 30 bad, in "]);
-    let proposal =
-        "nothing was imported. Fix the 30 bad rows, or import the 9,970 good rows with --skip-bad\n";
+    let proposal = "nothing was imported: 30 of 10,000 rows are bad; fix them, or store the 9,970 good ones with --skip-bad\n";
     assert!(said.ends_with(proposal), "{said}");
     assert!(!said.contains("new"), "nothing is new before it is in the database: {said}");
     let store = db.open().await;
@@ -131,7 +130,7 @@ async fn files_that_cannot_be_imported_are_named(db: TestDatabase) {
     let sheet = file(&folder, "outfits.xlsx", "");
     let old = file(&folder, "customers.csv", "id,age\nc-1,old\n");
     let header = file(&folder, "outfits.csv", "buyer;looks\n");
-    let no_good_row = "nothing was imported. Fix the bad row; there are no good ones\n";
+    let no_good_row = "nothing was imported: 1 of 1 rows are bad; fix them\n";
     for (arguments, said) in [
         (&["--articles", "/nowhere/articles.csv"][..], "cannot read /nowhere/articles.csv: No such file"),
         (

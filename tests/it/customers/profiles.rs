@@ -93,7 +93,7 @@ async fn a_stream_is_imported(service: Service) {
     let line = |n: u32| format!("{{\"id\":\"c-{n}\",\"features\":{{\"age\":{},\"x\":1}}}}\n", 20 + n % 50);
     let lines: String = (0..4500).map(line).collect();
     let brought = service.post("/customers/bulk", NDJSON, lines.clone()).ok().await;
-    let warning = json!({"line": 1, "detail": "the schema has no feature \"x\"; models do not see it (4500 lines in all)"});
+    let warning = json!({"line": 1, "detail": "the schema has no feature \"x\"; models do not see it (4500 rows in all)"});
     let expected = json!({"added": 4499, "changed": 1, "unchanged": 0, "deleted": 0, "absent": 0, "bad": 0,
         "errors": [], "warnings": [warning]});
     assert_eq!(brought, expected);
@@ -107,7 +107,7 @@ async fn a_bad_line_refuses_the_stream(service: Service) {
     let lines = format!("{{\"id\":\"good\",\"features\":{{}}}}\n\n{bad}");
     let problem = service.post("/customers/bulk", NDJSON, lines.clone()).is(422).await.json();
     let detail =
-        "nothing was stored: 25 of 26 lines are bad; fix them, or store the 1 good ones with ?skip_bad=true";
+        "nothing was stored: 25 of 26 rows are bad; fix them, or store the 1 good ones with skip_bad=true";
     assert_eq!(problem["detail"], detail);
     assert_eq!(problem["errors"].as_array().unwrap().len(), 20);
     let first =
@@ -225,7 +225,7 @@ async fn numbers_out_of_any_sense_are_warned_of(service: Service) {
     let lines = (0..30).map(|n| format!("{}\n", json!({"id": n.to_string(), "features": {"age": -1 - n}})));
     let brought = service.post("/customers/bulk", NDJSON, lines.collect::<String>()).ok().await;
     assert_eq!(brought["warnings"].as_array().unwrap().len(), 1, "{brought}");
-    assert!(brought["warnings"][0]["detail"].as_str().unwrap().ends_with("(30 lines in all)"), "{brought}");
+    assert!(brought["warnings"][0]["detail"].as_str().unwrap().ends_with("(30 rows in all)"), "{brought}");
 
     service.bring_in_demo().await;
     service.serve_demo().await;

@@ -6,7 +6,7 @@ use atelier::imports::{ImportState, Progress};
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Html, Service, apply, contract, each, on_sqlite, pick, until};
+use crate::harness::{Call, Html, Service, TestDatabase, apply, contract, each, on_sqlite, pick, until};
 
 const NDJSON: &str = "application/x-ndjson";
 const MIRROR: &str = "mode=mirror&mirror_limit=100";
@@ -60,7 +60,7 @@ async fn a_feed_is_replaced_merged_and_mirrored(service: Service) {
     let refused = service.feed("mode=mirror", lacking).await;
     let failure = refused["result"]["failure"].as_str().unwrap();
     assert_eq!(refused["state"], "failed");
-    failure.has(["lacks 2 of the catalogue's 3 articles (67 %)", "send mirror_limit=67"]);
+    failure.has(["lacks 2 of the catalogue's 3 articles (67 %)", "use mirror_limit=67"]);
     service.get("/articles/b").is(200).await;
     let mirrored = service.feed("mode=mirror&mirror_limit=67", lacking).await;
     assert_eq!(counts(&mirrored), json!(["done", 0, 1, 0, 2, 0]), "{mirrored:#}");
@@ -70,6 +70,125 @@ async fn a_feed_is_replaced_merged_and_mirrored(service: Service) {
     let log = service.log(10).await;
     assert_eq!(log.len(), 3, "each import that stored something");
     assert!(log.iter().all(|entry| entry.action == "articles.bulk"), "{log:?}");
+}
+
+#[apply(contract)]
+async fn a_feed_takes_no_attribute_away_unless_forced(service: Service) {
+    let feed = "id;type;Preis\na;hat;1\nb;hat;2\n";
+    service.feed("map=Preis=price", feed).await;
+    let refused = service.feed("mode=mirror", feed).await;
+    assert_eq!(refused["state"], "failed");
+    let failure = refused["result"]["failure"].as_str().unwrap();
+    failure.has(["price from 2 of the 2", "map=articles.Preis=price", "use force=true"]).lacks(["--"]);
+    assert_eq!(service.json("/articles/a").await["price"], 1);
+    let forced = service.feed("mode=mirror&force=true", feed).await;
+    assert_eq!(counts(&forced), json!(["done", 0, 2, 0, 0, 0]), "{forced:#}");
+    assert_eq!(service.json("/articles/a").await, json!({"id": "a", "type": "hat", "Preis": 1}));
+}
+
+/// What was changed, retired and added is as before; what happened since stays.
+#[apply(contract)]
+async fn an_import_is_undone(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let variant = |id: &str| json!([{"id": id, "size": "M"}]);
+    let rows = |rows: &[Value]| rows.iter().map(|row| format!("{row}\n")).collect::<Vec<_>>().concat();
+    let hat = |id: &str, n: u32| json!({"id": id, "type": "hat", "n": n});
+    let gone = json!({"id": "gone", "type": "hat", "variants": variant("gone-M")});
+    let before = [hat("changed", 1), hat("deleted", 1), gone, hat("since", 1), hat("stays", 1)];
+    service.feed("", rows(&before)).await;
+    let seen = async || {
+        (
+            service.json("/articles?n=500").await,
+            service.get("/articles/changed").await.header("etag").to_owned(),
+        )
+    };
+    let listed = seen().await;
+    let after = [hat("changed", 2), hat("deleted", 2), hat("new", 2), hat("since", 2), hat("stays", 1)];
+    let mirrored = service.feed("mode=mirror", rows(&after)).await;
+    assert_eq!(counts(&mirrored), json!(["done", 1, 3, 1, 1, 0]), "{mirrored:#}");
+    assert_eq!(service.store.articles().count().await, Ok(5));
+    service.get("/articles/gone-M").is(404).await;
+    service.patch("/articles/since", json!({"n": 3})).ok().await;
+    service.delete("/articles/deleted").is(204).await;
+    let undo =
+        |import: &Value| service.post(format!("/imports/{}/undo", import["id"]), "application/json", "");
+    // Another table's import comes between.
+    let people = service.feed("table=customers", "id,age\nerased,28\nolder,28\n").await;
+    let aged = service.feed("table=customers", "id,age\nerased,29\nolder,29\nyoung,9\n").await;
+    let undone = undo(&mirrored).is(200).await.json();
+    assert_eq!(pick(&undone, "state result/changed"), json!(["undone", 3]), "{undone:#}");
+    service.delete("/articles/since").is(204).await;
+    service.put("/articles/since", json!({"type": "hat", "n": 1})).is(201).await;
+    service.put("/articles/deleted", json!({"type": "hat", "n": 1})).is(201).await;
+    assert_eq!(seen().await, listed, "as before, with versions");
+    assert_eq!(service.json("/articles/gone-M").await["id"], "gone");
+    assert_eq!(service.actions(8).await.iter().filter(|action| action.starts_with("import.undo")).count(), 1);
+    undo(&mirrored).is(409).await.text().has(["it is undone"]);
+    service.post("/imports/999/undo", "application/json", "").is(404).await;
+
+    service.delete("/customers/erased").is(204).await;
+    undo(&aged).is(200).await;
+    service.get("/customers/erased").is(404).await;
+    assert_eq!(service.json("/customers/older").await["features"]["age"], 28);
+    assert_eq!(service.json("/customers/young").await["features"]["age"], 9, "a new customer stays");
+    // Erasures are for good, and so is what changed nothing.
+    let erased = service.feed("table=customers&mode=delete", "id\nyoung\n").await;
+    undo(&erased).is(409).await;
+    undo(&service.feed("", rows(&before[..1])).await).is(409).await;
+    // While another import runs, it waits for its turn.
+    let other = service.store.import(service.state.clock.now().into()).await.unwrap();
+    undo(&people).is(409).await.text().has(["while another one runs"]);
+    other.abandon().await.unwrap();
+}
+
+/// An id, or a variant's, that an import retired is free, and what the import keeps is gone after a week.
+#[apply(contract)]
+async fn an_import_is_kept_for_a_week(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let hat = |id: &str, variant: &str| json!({"type": "hat", "id": id, "variants": [{"id": variant}]});
+    let [old, new] = [("old", "v-1"), ("new", "v-2")].map(|(id, variant)| hat(id, variant));
+    service.feed("", format!("{old}\n{}\n", hat("other", "v-3"))).await;
+    let mirrored = service.feed(MIRROR, format!("{new}\n{}\n", hat("other", "v-4"))).await;
+    service
+        .put("/articles/cap", json!({"type": "cap", "variants": [{"id": "v-1"}, {"id": "v-3"}]}))
+        .is(201)
+        .await;
+    service.put("/articles/old", json!({"type": "cap"})).is(201).await;
+    service.feed("mode=merge", "{\"id\":\"old\",\"n\":1}\n").await;
+    let refused =
+        service.post(format!("/imports/{}/undo", mirrored["id"]), "application/json", "").is(422).await;
+    refused.json()["detail"]
+        .as_str()
+        .unwrap()
+        .has(["\"v-3\" is the id of another article or variant by now"]);
+    let now: Timestamp = service.state.clock.now().into();
+    let later = now + Duration::from_hours(7 * 24 + 1);
+    let kept = async || {
+        let kept = "select count(old_type) + (select count(*) from undoable_imports) from articles";
+        sqlx::query_scalar::<_, i64>(kept).fetch_one(&mut db.raw().await).await.unwrap()
+    };
+    assert!(kept().await > 0 && !service.store.has_old_imports(now).await.unwrap());
+    assert!(service.store.has_old_imports(later).await.unwrap());
+    service.store.clean_up_imports(later).await.unwrap();
+    assert_eq!(kept().await, 0);
+    service.post(format!("/imports/{}/undo", mirrored["id"]), "application/json", "").is(409).await;
+    assert_eq!(service.json("/articles/v-1").await["id"], "cap");
+}
+
+/// A stream and a feed say the same of the same rows.
+#[apply(on_sqlite)]
+async fn a_stream_and_a_feed_warn_alike(service: Service) {
+    let rows = "{\"id\":\"c\",\"features\":{\"shoe\":40}}\n{\"id\":\"d\",\"features\":{\"shoe\":41}}\n";
+    let streamed = service.post("/customers/bulk", NDJSON, rows).ok().await;
+    let feed = service.feed("table=customers", rows).await;
+    let expected = json!([1, "the schema has no feature \"shoe\"; models do not see it (2 rows in all)"]);
+    assert_eq!(pick(&streamed["warnings"][0], "line detail"), expected);
+    let detail = json!([1, "the schema has no feature \"shoe\" (2 rows in all)"]);
+    assert_eq!(
+        pick(&feed["result"]["warnings"][0], "line detail"),
+        detail,
+        "without a customer's data: {feed:#}"
+    );
 }
 
 #[apply(on_sqlite)]
@@ -144,7 +263,7 @@ async fn what_cannot_be_imported_is_refused_at_once(service: Service) {
         ("mode=mirror&table=customers", "id\n", "mirror is for articles"),
         ("mode=merge&table=outfits", "id\n", "merge is not for outfits"),
         ("mode=mirror&mirror_limit=101", "id\n", "expected 0 to 100 percent"),
-        ("mirror_limit=1", "id\n", "only mode=mirror has a limit"),
+        ("mode=merge&mirror_limit=1", "id\n", "only mode=replace and mode=mirror have a limit"),
         ("mode=all", "id\n", "unknown variant `all`"),
         ("table=people", "id\n", "unknown variant `people`"),
         ("dryrun=true", "id\n", "unknown field `dryrun`"),
@@ -207,7 +326,7 @@ async fn a_killed_import_is_interrupted(service: Service) {
     let (running, waiting, stored) = (add(now).await, add(now).await, add(now).await);
     let gauge = Progress { read: 3, total: 10 };
     assert_eq!(imports.report(running, ImportState::Running, gauge, now).await, Ok(false));
-    service.store.clean_up_imports().await.unwrap();
+    service.store.clean_up_imports(now).await.unwrap();
     assert_eq!(state(running.0).await, json!(["interrupted", 3]));
     // Killed after its rows were stored.
     let mut import = service.store.import(now).await.unwrap();
@@ -216,7 +335,7 @@ async fn a_killed_import_is_interrupted(service: Service) {
         ["added", "changed", "unchanged", "retired", "deleted", "absent", "left_out", "bad", "other_bad"];
     import.note_result(stored, &names.iter().map(|name| ((*name).to_owned(), Value::from(0))).collect());
     import.commit().await.unwrap();
-    service.store.clean_up_imports().await.unwrap();
+    service.store.clean_up_imports(now).await.unwrap();
     assert_eq!(state(stored.0).await[0], "done");
     let later = |seconds| now + Duration::from_secs(seconds);
     imports.report(waiting, ImportState::Waiting, gauge, later(2)).await.unwrap();
@@ -296,7 +415,7 @@ async fn bad_rows_of_a_mirror_keep_their_articles(service: Service) {
         assert_eq!(pick(&import, "state result/retired"), expected, "{name}: {import:#}");
         assert_eq!(service.get("/articles/kept").await.status, 200, "{name}");
         assert_eq!(service.get("/articles/gone").await.status, if keeps { 404 } else { 200 }, "{name}");
-        let says_so = import["result"]["notes"].to_string().contains("no article was retired");
+        let says_so = import["result"]["warnings"].to_string().contains("no article was retired");
         assert_eq!(says_so, !keeps, "{name}: {import:#}");
     }
 }

@@ -113,8 +113,12 @@ async fn a_source_is_fetched_and_the_second_time_changes_nothing(service: Servic
             "{again:#}"
         );
         assert_eq!(stored().await, before);
+        let again = service.post("/feeds/shop/fetch?again=true", "application/json", "").is(202).await;
+        service.source_rests().await;
+        let again = service.json(again.header("location")).await;
+        assert_eq!(pick(&again, "state result/unchanged"), json!(["done", 2]), "{again:#}");
         let tags = shop.asked().into_iter().map(|(_, mut headers)| headers.remove("if-none-match"));
-        assert!(tags.eq([None, etag.map(HeaderValue::from_static)]));
+        assert!(tags.eq([None, etag.map(HeaderValue::from_static), None]));
         shop.set("id,type,price\na,hat,12\n", Some("\"v2\""));
         let (import, _) = service.fetch_source().await;
         let counts = pick(&import, "result/changed result/retired result/bad");
@@ -131,6 +135,23 @@ async fn a_source_is_fetched_and_the_second_time_changes_nothing(service: Servic
     let actions = service.actions(100).await;
     assert_eq!(actions.iter().filter(|action| *action == "feed.put shop").count(), 4);
     assert_eq!(actions[0], "feed.delete shop");
+}
+
+#[apply(contract)]
+async fn a_source_that_lost_a_column_fails_until_it_is_forced(service: Service) {
+    let (shop, address) = Shop::open(HATS, None).await;
+    service.store_source(&json!({"url": format!("http://{address}/f.csv")})).await;
+    service.fetch_source().await;
+    shop.set("id,type\na,hat\nb,coat\n", None);
+    let (import, source) = service.fetch_source().await;
+    source["state"]["failure"].as_str().unwrap().has(["price from 2 of the 2", "use force=true"]);
+    assert_eq!((&import["state"], &source["state"]["failures"]), (&json!("failed"), &json!(1)));
+    assert_eq!(service.json("/articles/a").await["price"], 10);
+    let forced = service.post("/feeds/shop/fetch?force=true", "application/json", "").is(202).await;
+    service.source_rests().await;
+    let import = service.json(forced.header("location")).await;
+    assert_eq!(pick(&import, "state result/changed options/force"), json!(["done", 2, true]), "{import:#}");
+    assert_eq!(pick(&service.json("/feeds/shop").await, "options/force state/failures"), json!([false, 0]));
 }
 
 #[apply(on_sqlite)]
@@ -214,6 +235,7 @@ async fn a_wrong_source_is_refused_where_it_is_wrong(service: Service) {
         (more("options", json!({"format": "xls"})), "/options/format", "xls"),
         (more("options", json!({"table": "outfits", "mode": "mirror"})), "/options/mode", "mirror"),
         (more("options", json!({"dry_run": true})), "/options/dry_run", "dry run"),
+        (more("options", json!({"force": true})), "/options/force", "fetch?force=true"),
     ] {
         let problem = service.put("/feeds/shop", &body).await.assert_problem(422, &[pointer]);
         problem["errors"][0]["detail"].as_str().unwrap().has([detail]);
@@ -292,12 +314,13 @@ async fn a_due_feed_is_fetched_once_by_one_replica(db: TestDatabase) {
     due(now() + Duration::from_mins(4)).await;
     assert_eq!(shop.asked().len(), 1);
 
-    // It holds the lease a little longer.
+    killed(now() - Duration::from_secs(31)).await;
+    due(now()).await;
+    one.source_rests().await;
+    assert_eq!(shop.asked().len(), 2);
+    // Now it holds the lease a little longer.
     killed(now()).await;
     due(now()).await;
-    assert_eq!(shop.asked().len(), 1);
-    due(now() + Duration::from_secs(31)).await;
-    one.source_rests().await;
     assert_eq!(shop.asked().len(), 2);
     let source = two.json("/feeds/shop").await;
     assert_eq!(

@@ -239,7 +239,7 @@ async fn an_import_that_did_not_end_is_taken_back(db: TestDatabase) {
             // Postgres notices a closed connection a moment later.
             let deadline = Instant::now() + Duration::from_secs(10);
             while is_running(&db).await && Instant::now() < deadline {
-                store.clean_up_imports().await.unwrap();
+                store.clean_up_imports(LATER).await.unwrap();
             }
         }
         assert!(!is_running(&db).await);

@@ -32,7 +32,7 @@ const OPENS: [(Scope, &str); 7] = [
         Scope::Catalogue,
         "answerAgent cancelImport deleteArticle deleteOutfit eraseCustomer exportCustomer getArticle getCoverage getCustomer \
          getImport getOutfit importArticles importCustomers importOutfits listArticles listCustomerOutfits listCustomers \
-         listImports patchArticle patchCustomer patchOutfit putArticle putCustomer saveOutfit sendFeed",
+         listImports patchArticle patchCustomer patchOutfit putArticle putCustomer saveOutfit sendFeed undoImport",
     ),
     (
         Scope::Feedback,

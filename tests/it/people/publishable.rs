@@ -187,7 +187,7 @@ async fn pages_see_only_public_attributes(Demo(service): Demo) {
         "id": "b", "type": "blouse", "name": "Blouse", "brand": "Linden", "price": 50, "image": "https://shop.example/b.jpg",
         "variants": [
             {"id": "b-s", "size": "S", "price": 49, "in_stock": true},
-            {"id": "b-m", "size": "M", "options": {"Länge": "L32"}, "in_stock": false},
+            {"id": "b-m", "size": "M", "options": {"Länge": "L32"}, "price": 50, "in_stock": false},
         ],
     });
     // A program's answer, which is kept, is not a page's.

@@ -123,9 +123,9 @@ async fn every_example_is_accepted_by_the_demo(Demo(service): Demo) {
         }
         for request in requests {
             let answer = request.await;
-            // An import that has ended, an outfit that was imported, an experiment that has begun.
+            // An import that has failed, an outfit that was imported, an experiment that has begun.
             let may_be_refused = match &*operation.id {
-                "cancelImport" | "patchOutfit" => 409,
+                "cancelImport" | "undoImport" | "patchOutfit" => 409,
                 "deleteExperiment" => 422,
                 _ => 200,
             };

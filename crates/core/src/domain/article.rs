@@ -107,8 +107,8 @@ impl Article {
         self.attributes.get(name)
     }
 
-    /// None if it has no price, or one that cannot be read: databases and releases hold articles from before prices
-    /// were checked.
+    /// That of its dearest variant: a limit of prices must hold for what is bought. None if it has no price, or one that cannot be
+    /// read: databases and releases hold articles from before prices were checked.
     pub fn price(&self) -> Option<f64> {
         read_price(self.attribute(PRICE)?).ok()
     }
@@ -148,12 +148,6 @@ impl Article {
         self.in_stock() && counts.iter().any(|count| count.is_any && is_of_size(count) && is_there(count))
     }
 
-    /// What the dearest of its variants costs, or itself: a limit of prices must hold for what is bought.
-    pub fn most_price(&self) -> Option<f64> {
-        let prices = self.variants().into_iter().filter_map(|variant| variant.price);
-        prices.chain(self.price()).reduce(f64::max)
-    }
-
     /// What a basket holds of it; empty if the article itself is.
     pub fn variants(&self) -> Vec<Variant> {
         self.given(VARIANTS).map(variant::parse).unwrap_or_default()
@@ -170,7 +164,7 @@ impl Article {
     }
 
     /// Turns price, `in_stock` and `stock` into a number, a boolean and counts. Variants get their stored form, and the
-    /// article's sizes and stock follow from theirs. Every way in calls it; what is stored may be older.
+    /// article's sizes, stock and price follow from theirs. Every way in calls it; what is stored may be older.
     pub fn normalise(&mut self) -> Result<(), ArticleError> {
         let price = |value: &Value| read_price(value).map(|price| Value::from(json_number(price)));
         self.replace(PRICE, price)?;
@@ -196,6 +190,16 @@ impl Article {
             };
             let in_stock = variants.iter().any(|variant| variant.is_in_stock(None));
             self.attributes.insert(IN_STOCK.to_owned(), in_stock.into());
+        }
+        if let Some(dearest) = variants.iter().filter_map(|variant| variant.price).reduce(f64::max) {
+            let own = self.attributes.insert(PRICE.to_owned(), json_number(dearest).into());
+            // The article's price was that of the variants which say none.
+            if variants.iter().any(|variant| variant.price.is_none())
+                && let Some(own) = own.filter(|own| !own.is_null())
+            {
+                variant::set_prices(&mut self.attributes, &own);
+                self.sum_up();
+            }
         }
     }
 
@@ -318,8 +322,14 @@ mod tests {
         ] {
             assert_eq!(article("coat", attributes.clone()).unwrap().in_stock(), in_stock, "{attributes}");
         }
-        let priced = json!({"price": 20, "variants": [{"id": "s", "price": 20}, {"id": "l", "price": 95}]});
-        assert_eq!(article("coat", priced).unwrap().most_price(), Some(95.0));
+        let variants = json!([{"id": "s"}, {"id": "l", "price": 95}]);
+        for (price, expected) in [(20, [20, 95]), (99, [99, 95])] {
+            let mut priced = article("coat", json!({"price": price, "variants": variants})).unwrap();
+            priced.normalise().unwrap();
+            let prices = expected.map(|price| Some(f64::from(price)));
+            assert_eq!(priced.variants().iter().map(|variant| variant.price).collect::<Vec<_>>(), prices);
+            assert_eq!(priced.price(), Some(f64::from(price.max(95))), "the dearest's");
+        }
         let mut text = article("coat", json!({"stock": "{\"M\": 3}"})).unwrap();
         text.normalise().unwrap();
         assert_eq!(text.attribute("stock"), Some(&json!({"M": 3})));

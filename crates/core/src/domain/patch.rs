@@ -3,13 +3,14 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
     Article, ArticleError, ArticleId, Customer, CustomerId, Features,
     article::{ALL_SIZES, IN_STOCK, PRICE, STOCK},
     stock::read_stock,
-    variant::{self, VARIANTS},
+    variant::{self, VARIANTS, Variant},
 };
 
 /// A change of an article or of one of its variants, which may also add an article.
@@ -53,22 +54,33 @@ impl ArticlePatch {
         let mut change = Cow::Borrowed(&self.attributes);
         let variants = attributes.get(VARIANTS).map(variant::parse).unwrap_or_default();
         let says_stock = variant::say_stock(&variants);
+        let says_price = variants.iter().any(|variant| variant.price.is_some());
+        let has_sizes = !variant::sizes(&variants).is_empty();
         let derived =
-            [(STOCK, says_stock), (IN_STOCK, says_stock), (ALL_SIZES, !variant::sizes(&variants).is_empty())];
+            [(STOCK, says_stock), (IN_STOCK, says_stock), (PRICE, says_price), (ALL_SIZES, has_sizes)];
         let derived = derived.into_iter().filter(|(_, is_derived)| *is_derived).map(|(name, _)| name);
         if self.attributes.contains_key(VARIANTS) {
             derived.for_each(|name| drop(attributes.remove(name)));
-        } else if variants.iter().any(|variant| variant.id == self.id.as_str()) {
-            // The article and its variant have one id, and what is sold is the variant.
-            let of_variant = [STOCK, IN_STOCK, PRICE]
-                .into_iter()
-                .filter_map(|name| Some((name.to_owned(), self.attributes.get(name)?.clone())));
-            change_variant(&mut attributes, &self.id, of_variant.collect())?;
-            change.to_mut().retain(|name, _| ![STOCK, IN_STOCK].contains(&name.as_str()));
-        } else if let Some(name) = derived.into_iter().find(|name| self.attributes.contains_key(*name)) {
-            let reason =
-                format!("the {name} of this article follows from its variants: change them by their ids");
-            return Err(ArticleError::Attribute { name, reason }.into());
+        } else {
+            // The article and one of its variants may have one id, and what is sold is the variant.
+            let own = variants.iter().any(|variant| variant.id == self.id.as_str()).then_some(&self.id);
+            let is_of_all = |name: &&str| *name != STOCK && *name != ALL_SIZES;
+            let theirs: Vec<&str> = if own.is_some() {
+                vec![STOCK, IN_STOCK, PRICE]
+            } else {
+                derived.clone().filter(is_of_all).collect()
+            };
+            if let Some(name) =
+                derived.into_iter().find(|name| change.contains_key(*name) && !theirs.contains(name))
+            {
+                let reason =
+                    format!("the {name} of this article follows from its variants: change them by their ids");
+                return Err(ArticleError::Attribute { name, reason }.into());
+            }
+            let of_variants =
+                theirs.iter().filter_map(|name| Some(((*name).to_owned(), change.get(*name)?.clone())));
+            change_variants(&mut attributes, own, &of_variants.collect())?;
+            change.to_mut().retain(|name, _| name == PRICE || !theirs.contains(&name.as_str()));
         }
         merge(&mut attributes, &change);
         let mut article = Article::new(self.id.clone(), kind, attributes)?;
@@ -101,32 +113,33 @@ impl ArticlePatch {
             );
         }
         let mut attributes = article.kept_attributes().into_owned();
-        change_variant(&mut attributes, id, change.clone())?;
+        change_variants(&mut attributes, Some(id), change)?;
         let mut article = Article::new(article.id.clone(), article.kind(), attributes)?;
         article.normalise()?;
         Ok(article)
     }
 }
 
-/// Changes a variant of an article with these attributes. `in_stock` is what a file of stock says.
-fn change_variant(
+/// Changes the variant of an article with this id, or all of them. `in_stock` is what a file of stock says.
+fn change_variants(
     attributes: &mut Map<String, Value>,
-    id: &ArticleId,
-    mut change: Map<String, Value>,
+    id: Option<&ArticleId>,
+    change: &Map<String, Value>,
 ) -> Result<(), ArticleError> {
-    let flag = change.remove(IN_STOCK).filter(|flag| !flag.is_null());
-    let in_stock = flag.as_ref().map(read_stock).transpose();
+    let flag = change.get(IN_STOCK).filter(|flag| !flag.is_null());
+    let in_stock = flag.map(read_stock).transpose();
     let in_stock = in_stock.map_err(|reason| ArticleError::Attribute { name: IN_STOCK, reason })?;
-    let stored = attributes.get(VARIANTS).map(variant::parse).unwrap_or_default();
-    let is_there = stored.iter().any(|variant| variant.id == id.as_str() && variant.is_in_stock(None));
-    match in_stock {
-        Some(false) => drop(change.insert(STOCK.to_owned(), false.into())),
-        Some(true) if !is_there => drop(change.entry(STOCK).or_insert(true.into())),
-        _ => {}
-    }
     let list = attributes.get_mut(VARIANTS).and_then(Value::as_array_mut).into_iter().flatten();
-    for variant in list.filter_map(Value::as_object_mut) {
-        if variant.get("id").is_some_and(|found| found == id.as_str()) {
+    for variant in list.filter(|variant| id.is_none_or(|id| variant["id"] == id.as_str())) {
+        let mut change = change.clone();
+        change.remove(IN_STOCK);
+        let is_there = Variant::deserialize(&*variant).is_ok_and(|variant| variant.is_in_stock(None));
+        match in_stock {
+            Some(false) => drop(change.insert(STOCK.to_owned(), false.into())),
+            Some(true) if !is_there => drop(change.entry(STOCK).or_insert(true.into())),
+            _ => {}
+        }
+        if let Value::Object(variant) = variant {
             merge(variant, &change);
         }
     }

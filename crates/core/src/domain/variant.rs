@@ -39,6 +39,14 @@ pub struct Variant {
     stock: Option<Stock>,
 }
 
+/// Gives the variants that say no price this one.
+pub(super) fn set_prices(attributes: &mut Map<String, Value>, price: &Value) {
+    let list = attributes.get_mut(VARIANTS).and_then(Value::as_array_mut).into_iter().flatten();
+    for variant in list.filter_map(Value::as_object_mut) {
+        variant.entry("price").or_insert_with(|| price.clone());
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Stock {

@@ -326,7 +326,7 @@ impl Sets {
     pub fn price_of(&self, article: &Article) -> Option<f64> {
         let named = article.words("currency").next().filter(|code| is_currency(code));
         let is_other = self.currency.as_deref().zip(named).is_some_and(|(own, named)| own != named);
-        article.most_price().filter(|_| !is_other)
+        article.price().filter(|_| !is_other)
     }
 
     /// The two cheapest of some articles, with their prices; fewer if fewer have a price.

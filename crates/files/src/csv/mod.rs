@@ -23,7 +23,7 @@ use super::{
     columns::{Kind, MOST_CELLS, PADDING, RowFields, Target, find_targets, flatten, missing},
     dialect::DELIMITERS,
     error::{Misfit, WriteError},
-    header::propose_others,
+    header::{Hint, propose_others},
     input::{Input, is_utf8},
     json::Fields,
     row::{Bad, LONGEST, Unit, read_failure},
@@ -35,7 +35,7 @@ pub(crate) struct CsvReader {
     columns: Vec<Column>,
     /// How many cells of a row have a name.
     named: usize,
-    hint: Option<String>,
+    hint: Option<Hint>,
 }
 
 /// A column that is read.
@@ -120,8 +120,8 @@ impl CsvReader {
     }
 
     /// Says which columns are probably others than their names say.
-    pub(crate) fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
+    pub(crate) fn hint(&self) -> Option<&Hint> {
+        self.hint.as_ref()
     }
 
     pub(crate) fn next<T: Table>(

@@ -172,7 +172,7 @@ fn columns_that_cannot_be_read_block_a_file_only_if_they_are_needed() {
     let mut checker = Checker::new([], []);
     assert_eq!(checker.check(open::<Outfit>(&outfits)).flatten().count(), 0, "no article is known");
     let note = note.replace("\"inside.names\" (a map)", "\"inside\" (a struct)");
-    assert_eq!(checker.report().unread, [format!("{}: {note}", outfits.display())]);
+    assert_eq!(checker.report().notes, [format!("{}: {note}", outfits.display())]);
     let rows = canonical::<Outfit>(&outfits);
     assert_eq!(rows[0]["features"]["occasion"], "office");
     assert_eq!(rows[1]["articles"], json!(["a", "b", "c", "e"]));

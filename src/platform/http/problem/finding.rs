@@ -1,11 +1,11 @@
 //! One located error or warning in a request: the items of a problem's `errors` and of an answer's `warnings`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// An error or warning and its place: a pointer into a JSON body, a parameter of the path or query, a header, or a line
 /// of a JSON Lines body.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Finding {
     /// A JSON pointer (RFC 6901) into the body; empty for the complete body.
     #[schema(examples("/features/age"))]
