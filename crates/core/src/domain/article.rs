@@ -324,11 +324,11 @@ mod tests {
         }
         let variants = json!([{"id": "s"}, {"id": "l", "price": 95}]);
         for (price, expected) in [(20, [20, 95]), (99, [99, 95])] {
-            let mut priced = article("coat", json!({"price": price, "variants": variants})).unwrap();
-            priced.normalise().unwrap();
+            let mut garment = article("coat", json!({"price": price, "variants": variants})).unwrap();
+            garment.normalise().unwrap();
             let prices = expected.map(|price| Some(f64::from(price)));
-            assert_eq!(priced.variants().iter().map(|variant| variant.price).collect::<Vec<_>>(), prices);
-            assert_eq!(priced.price(), Some(f64::from(price.max(95))), "the dearest's");
+            assert_eq!(garment.variants().iter().map(|variant| variant.price).collect::<Vec<_>>(), prices);
+            assert_eq!(garment.price(), Some(f64::from(price.max(95))), "the dearest's");
         }
         let mut text = article("coat", json!({"stock": "{\"M\": 3}"})).unwrap();
         text.normalise().unwrap();
