@@ -8,9 +8,9 @@ The script creates the folder `loop`: loop.json has all figures, and the databas
 
 In weeks 1 to 4 the first release answers. Customers accept suggestions, buy, and send back. What they bought in week 1 comes as a
 file of orders, later purchases as events. deploy/refresh exports that and makes a candidate in another folder, as on another machine,
-unless it would cover too little of the catalogue; POST /releases takes it. In week 5 an experiment splits the customers between
+unless it would cover too little of the catalogue; POST /releases takes it. A file without colours is refused before. In week 5 an experiment splits the customers between
 both releases, with a look at the figures after each day until it decides; the script counts the same. The winner is shipped, and the
-service restarted. In week 6, which neither release saw, both answer the same questions.
+service restarted. In week 6, which neither release saw, nothing owned is suggested, and both answer the same questions.
 
 A question is an outfit of the world with one blank. The customer accepts if the article that the world's taste model drew for the
 blank is among the five suggested ones of its type. The world knows no release.
@@ -153,6 +153,29 @@ class Shop:
         self.must("atelier", "import", "--orders", "orders.jsonl")
         return len(rows)
 
+    def refuse_forgotten_column(self, week):
+        """A file of the catalogue without its colours, as with a forgotten `--map`, takes nothing away."""
+        rows = [{name: value for name, value in row.items() if name != "colour"} for row in self.rows(week, "articles")]
+        (self.folder / "forgotten.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        done = self.run("atelier", "import", "--mirror", "--mirror-limit", "99", "--articles", "forgotten.jsonl")
+        kept = self.ask("GET", f"/articles/{rows[0]['id']}")
+        if done.returncode == 0 or "--force" not in (self.folder / "log").read_text() or "colour" not in kept:
+            raise SystemExit(f"a forgotten column took colours away: {kept}")
+
+    def count_owned(self, questions, weeks):
+        """How many customers were asked, none of whom is offered what they bought and kept."""
+        owned = collections.defaultdict(set)
+        for row in [row for week in weeks for row in self.rows(week, "events")]:
+            change = owned[row["customer"]].add if row["kind"] == "bought" else owned[row["customer"]].discard
+            change(row["article"])
+        asked = {outfit["customer"]: (outfit, slot, kind) for outfit, slot, kind in questions if owned[outfit["customer"]]}
+        items = [{**self.item(*question), "k": 50, "filters": {}} for question in asked.values()][:TOGETHER]
+        for item, answer in zip(items, self.ask("POST", "/complete/batch", {"items": items})["items"]):
+            shown = {suggestion["article"]["id"] for blank in answer["blanks"] for suggestion in blank["suggestions"]}
+            if shown & owned[item["customer"]]:
+                raise SystemExit(f"{item['customer']} is offered what they own: {shown & owned[item['customer']]}")
+        return len(items)
+
     def stop(self):
         self.process.terminate()
         self.process.wait()
@@ -201,6 +224,7 @@ def loop(shop, options):
         figures["weeks"].append({"week": week, "asked": len(questions), "accepted": accepted, "bought": recorded})
         print(f"week {week}: {accepted} of {len(questions)} suggestions accepted; {recorded} purchases and returns", flush=True)
 
+    shop.refuse_forgotten_column(PAST)
     trained = shop.folder / "elsewhere"
     shutil.copytree(shop.folder / "models/first", trained / "first")
     done = shop.run(DEPLOY / "refresh", trained, *REFRESH, "--least-known", "1")
@@ -261,10 +285,13 @@ def loop(shop, options):
     print(f"shipped {decision['winner']}: {live} is live", flush=True)
 
     questions = shop.open_week(PAST + 2)
+    owners = shop.count_owned(questions, range(1, PAST + 1))
+    print(f"nothing that they own is suggested to {owners} customers", flush=True)
     after = {"asked": len(questions), live: shop.questions(questions)}
     shop.ask("POST", "/releases/first/activate", {})
     after["first"] = shop.questions(questions)
     shop.ask("POST", f"/releases/{live}/activate", {})
+    after["owners"] = owners
     figures.update(decision=decision, live=live, after=after)
     print(
         f"week {PAST + 2}, which neither saw: {after[live] / len(questions):.1%} accepted with {live}, "

@@ -68,10 +68,16 @@ impl Segment {
 /// One of the two, with the data as its schema reads it.
 pub(super) type Asked<'a> = (&'a Release, &'a MethodEntry, &'a Data);
 
-/// Asks both about every slot of the validation split. `data` is as the candidate reads it.
+/// What both are asked: outfits that repeat none to learn from.
+pub(super) fn compared(data: &Data) -> Cases {
+    let repeated = data.repeated();
+    Cases::of_all_articles(data).select(|case| !repeated.contains(&case.outfit)).0
+}
+
+/// Asks both about every slot that is compared. `data` is as the candidate reads it.
 pub(super) fn compare(runtime: &OnnxRuntime, live: Asked<'_>, candidate: Asked<'_>) -> Result<Vec<Segment>> {
     let data = candidate.2;
-    let cases = Cases::of_all_articles(data);
+    let cases = compared(data);
     let verdicts = |(release, method, data): Asked<'_>| -> Result<Vec<Verdict>> {
         Ok(ask(runtime, &Subject::new(data, release, method), data, &cases, &|_| {})?.open)
     };

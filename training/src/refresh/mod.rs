@@ -7,11 +7,11 @@
 
 mod card;
 mod judge;
+mod leak;
 mod warm;
 
 use std::{
     cell::Cell,
-    collections::HashSet,
     fs,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -20,7 +20,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier_core::{
-    domain::{Method, Timestamp},
+    domain::{HAD, Method, Timestamp},
     util::calendar::{parse_moment, rfc3339},
 };
 use atelier_engine::{
@@ -37,8 +37,8 @@ pub use self::{
 };
 use crate::{
     baselines::beside_methods,
-    data::{Data, names_articles},
-    evaluate::{Cases, FEW},
+    data::Data,
+    evaluate::FEW,
     export::{Metadata, Storage},
     fit::{self, Event, Outcome, Overrides, RunConfig, RunFolder, Watch, fit},
     import::{ByTime, Import, Imported, Period},
@@ -122,12 +122,15 @@ impl Refresh<'_> {
             notes: Vec::new(),
         };
         let given = Given { live, entry, data, period: imported.period };
-        card.refused = too_little(&given).or_else(|| self.covers_little(&given.data));
+        let of_import = imported.outfits_per_customer.map(|_| HAD);
+        card.refused = too_little(&given)
+            .or_else(|| self.covers_little(&given.data))
+            .or_else(|| leak::find(&given.data, of_import));
         if card.refused.is_some() {
             return Ok(card);
         }
         card.notes.extend(note_seen(&given));
-        card.notes.extend(note_own_history(&given.data, &imported));
+        card.notes.extend(note_repeated(&given.data));
         let run = RunFolder::new(work.path().join("run"));
         let Some(config) = self.learn(&given, &run, work.path(), stop, tell, &mut card)? else {
             return Ok(card);
@@ -357,7 +360,7 @@ fn too_little(given: &Given) -> Option<String> {
                 .into(),
         );
     }
-    let slots = Cases::of_all_articles(data).as_slice().len();
+    let slots = judge::compared(data).as_slice().len();
     (slots < FEW).then(|| {
         format!(
             "the last weeks have {slots} slots, and fewer than {FEW} say too little: raise --weeks, wait, or put earlier orders into the \
@@ -382,17 +385,12 @@ fn note_seen(given: &Given) -> Option<String> {
     })
 }
 
-/// A feature of the shop's own may list what customers bought since, so that models read the answer.
-fn note_own_history(data: &Data, imported: &Imported) -> Option<String> {
-    let articles: HashSet<&str> = data.articles().iter().map(|article| article.id.as_str()).collect();
-    let mut features = data.schema().features().iter();
-    let own = features.find(|feature| names_articles(feature, |value| articles.contains(value)))?;
-    imported.outfits_per_customer.is_none().then(|| {
-        format!(
-            "The feature {:?} lists articles as customers have them today, also those of the compared weeks: the figures \
-             are too good. Leave it out of the schema; what customers bought is added.",
-            own.name
-        )
+/// Outfits that repeat one to learn from are not compared: both releases may have read their answers.
+fn note_repeated(data: &Data) -> Option<String> {
+    let repeated = data.repeated().len();
+    (repeated > 0).then(|| {
+        let all = data.validation().len();
+        format!("{repeated} of {all} outfits of the last weeks repeat an earlier one, whoever's it was, and are not compared.")
     })
 }
 

@@ -144,6 +144,11 @@ fn orders_that_make_no_outfit_or_cannot_be_read_say_why() {
             &["line 3: the order is of customer \"ann\" in an earlier line, of \"bob\" here"],
         ),
         ("orders.csv", &format!("{HEADER}{ann}{bob}"), &["all orders are of one time"]),
+        (
+            "orders.csv",
+            &format!("{HEADER}{ann}{}", order(2, "bob", "2099-01-01", "a0 a1")),
+            &["line 6: the time 2099-01-01", " is in the future"],
+        ),
     ] {
         home.write(name, text);
         home.assert_refused(&format!("import shop --orders {name} --out data"), reasons);

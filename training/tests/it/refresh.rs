@@ -2,6 +2,7 @@
 //! as cron runs it.
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -14,7 +15,7 @@ use atelier_training::{
     refresh::Card,
     weeks::{Shop, Size},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Home, assert_has};
 
@@ -130,6 +131,37 @@ fn without_something_new_there_is_no_candidate() {
     refuse("", "fewer than 200 say too little");
     let wanted = " % of the catalogue, at least 99.0 wanted (--least-known, as models.least_known): put earlier orders into the service";
     shop.write_table(&home.at("first"), lines.clone()).unwrap();
+    // A feature that lists what customers bought since, as ids or by their brands, tells the answers.
+    let (customers, schema) = (home.text("first/customers.jsonl"), home.text("first/schema.toml"));
+    let articles = home.rows("first/articles.jsonl");
+    let brand_of = |id: &str| articles.iter().find(|row| row["id"] == id).map(|row| row["brand"].clone());
+    for (name, word_of) in [
+        ("bought_lately", &(|id: &str| Some(json!(id))) as &dyn Fn(&str) -> Option<Value>),
+        ("brands_bought", &brand_of),
+    ] {
+        let all: BTreeSet<String> = articles
+            .iter()
+            .filter_map(|row| word_of(row["id"].as_str().unwrap()))
+            .map(|word| word.to_string())
+            .collect();
+        let values = all.into_iter().collect::<Vec<_>>().join(", ");
+        home.write(
+            "first/schema.toml",
+            format!("{schema}\n[[feature]]\nname = \"{name}\"\nkind = \"set\"\nvalues = [{values}]\n"),
+        );
+        let listed = home.rows("first/customers.jsonl").into_iter().map(|mut customer| {
+            let of = lines
+                .iter()
+                .filter(|line| line.customer.as_ref().is_some_and(|id| customer["id"] == id.as_str()));
+            let words: Vec<Value> = of.filter_map(|line| word_of(line.article.as_deref()?)).collect();
+            customer["features"][name] = json!(words);
+            customer
+        });
+        home.write_rows("first/customers.jsonl", listed.collect::<Vec<_>>());
+        refuse(" --weeks 1", &format!("the feature \"{name}\" names the "));
+        home.write("first/customers.jsonl", &customers);
+    }
+    home.write("first/schema.toml", &schema);
     // An accepted outfit is learned once, and not if it was imported, is asked, is of the last weeks, or is too small.
     let before = |week| Shop::begin(week) - Duration::from_hours(24);
     let [imported, .., first, second] = &shop.asked(0)[..] else { panic!("there are questions") };
