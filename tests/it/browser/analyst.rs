@@ -34,7 +34,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     window.click_words("Download as CSV").await;
     let csv = window.download("side-by-side.csv").await;
     // Its rows are asked of the page without a browser.
-    csv.has(["method,customer,rank,article,name,type,share,true\r\n", "\r\nnone,", "\r\ngsu,"]);
+    csv.has(["method,customer,rank,article,name,type,share,true,rules\r\n", "\r\nnone,", "\r\ngsu,"]);
 
     // A link to share.
     let other = open(&service, Role::Analyst, &address).await;

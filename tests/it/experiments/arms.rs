@@ -406,7 +406,7 @@ async fn an_experiment_is_started_stopped_and_shipped(Demo(service): Demo) {
     };
     draft("no such rule", "").await;
     let refused = change(&[("to", "running"), ("share", "20")]).await;
-    text(&refused.text()).has(["there is no active rule"]);
+    text(&refused.text()).has(["There is no active rule"]);
     change(&[("to", "delete")]).await;
     admin.page("/operations/experiments").await.has(["No experiments"]);
     draft("", "gsu").await;

@@ -212,7 +212,7 @@ async fn a_full_line_refuses_every_name_alike(service: Service) {
     for name in names {
         let refused = sign_in(&service, name, PASSWORD).await;
         assert_eq!((refused.status, refused.header("retry-after")), (429, "1"), "{name}");
-        assert!(refused.text().contains("too many people are signing in"), "{name}");
+        assert!(refused.text().contains("Too many people are signing in"), "{name}");
         // What needs no hash is answered at once, and the same for everyone.
         assert_eq!(sign_in(&service, name, &"x".repeat(257)).await.status, 401, "{name}");
     }

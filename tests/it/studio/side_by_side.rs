@@ -56,7 +56,10 @@ async fn methods_are_compared_without_the_shops_rules_unless_asked(Analyst(servi
     let plain = compared(&service, json!({})).await;
     let last = &ids(&plain["columns"][0]["suggestions"])[9];
     service
-        .put("/rules/new-season", json!({"effect": "boost", "factor": 50, "articles": {"ids": [last]}}))
+        .put(
+            "/rules/new-season",
+            json!({"effect": "boost", "state": "active", "factor": 50, "articles": {"ids": [last]}}),
+        )
         .is(201)
         .await;
     assert_eq!(compared(&service, json!({})).await["columns"], plain["columns"]);
@@ -135,7 +138,7 @@ async fn downloads_every_column(Analyst(service, browser): Analyst) {
         }
         let truth = format!("{method},c-014871,{},a-01243,", column["true_article"]["rank"]);
         assert!(
-            csv.lines().any(|line| line.starts_with(&truth) && line.ends_with(",true")),
+            csv.lines().any(|line| line.starts_with(&truth) && line.ends_with(",true,")),
             "{truth}: {csv}"
         );
     }

@@ -88,7 +88,7 @@ async fn a_missing_release_is_shown(db: TestDatabase) {
     admin.page("/operations").await.has(["No release is live", "<dt>articles</dt><dd>0</dd>"]);
     admin.page("/operations/releases").await.has(["<strong>No releases</strong>"]);
     let routing = admin.get("/operations/routing").is(503).await;
-    routing.text().has(["no release is live"]);
+    routing.text().has(["<p>No release is live"]);
     assert_eq!(service.json("/releases").await, json!({"active": null, "releases": []}));
 }
 

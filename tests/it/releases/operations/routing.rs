@@ -33,7 +33,7 @@ async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
 
     // The same form again is refused: it was made before the change.
     let late = set().is(409).await.text();
-    late.has(["the routing was changed in the meantime, so nothing was set"]);
+    late.has(["The routing was changed in the meantime, so nothing was set"]);
     let same = admin.page(confirm).await;
     same.has(["Nothing would change"]);
     same.lacks(["action=\"/operations/routing\""]);
