@@ -148,9 +148,9 @@ async fn erased_customers_are_not_shown(Stylist(service, stylist): Stylist) {
 async fn invalid_queries_are_refused(Stylist(_service, stylist): Stylist) {
     ready(&stylist, "").await;
     for (query, status, says) in [
-        ("method=gsu", 422, "Gsu has no personas in the live release"),
-        ("method=bert", 422, "Bert has no personas in the live release"),
-        ("outfit=x", 422, "Cannot read &#34;x&#34; as its outfit"),
+        ("method=gsu", 422, "gsu has no personas in the live release"),
+        ("method=bert", 422, "bert has no personas in the live release"),
+        ("outfit=x", 422, "cannot read &#34;x&#34; as its outfit"),
         ("customer=a%7Cb", 422, "control characters or"),
         ("persona=3&_hsenc=1", 200, "Personas"),
         ("outfit=999999999", 404, "There is no stored outfit 999999999."),

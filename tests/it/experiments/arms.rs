@@ -401,7 +401,8 @@ async fn an_experiment_is_started_stopped_and_shipped(Demo(service): Demo) {
         text(&admin.page(SPRING).await).has(["A draft: no customer is in it."]);
     };
     let change = async |fields: &[(&str, &str)]| {
-        let version = admin.page(SPRING).await.between("name=\"version\" value=\"", "\"");
+        let page = admin.page(format!("{SPRING}?ship=new")).await;
+        let version = page.between("name=\"version\" value=\"", "\"");
         admin.post(SPRING, &[fields, &[("version", &*version)]].concat()).await
     };
     draft("no such rule", "").await;
