@@ -364,6 +364,7 @@ async fn one_page(
     let arms = experiment.arms.iter().zip(&found.arms);
     let differences: Vec<DifferenceRow> =
         found.differences.iter().map(|one| DifferenceRow::new(one, &experiment, notation)).collect();
+    let ship = ship.filter(|_| experiment.state != State::Draft);
     let shipped = experiment.arms.iter().find(|arm| ship == Some(&*arm.name));
     let page = OnePage {
         shipping: shipped.map(|arm| Shipping::new(arm, &found, &experiment, &differences)),
