@@ -453,7 +453,7 @@ export interface components {
             outfit: (string | null)[];
             /** @description As in `/complete`; of the true article, too. */
             probability?: boolean;
-            /** @description As in `/complete`. */
+            /** @description Whether the shop's rules apply. Unlike in `/complete` they do not by default: they would move the methods that are compared. */
             rules?: boolean;
             /** @description As in `/complete`. */
             skip_unknown?: boolean;
@@ -526,7 +526,7 @@ export interface components {
             filters?: components["schemas"]["Filters"];
             /** @description Number of suggestions for each blank; 5 by default. */
             k?: number | null;
-            /** @description Return each suggestion's share over what it is without knowing the customer. */
+            /** @description Return each suggestion's share over what it is for an unknown customer, for the same outfit and occasion. */
             lift?: boolean;
             /**
              * @description Price and stock of up to 50 articles or variants, by id, for this answer only: as a PATCH of each would store them. An
@@ -672,7 +672,7 @@ export interface components {
             notes: components["schemas"]["Note"][];
             /** @description With drafts, and with those that were deleted and can still be brought back. */
             outfits: components["schemas"]["Outfit"][];
-            /** @description What models see beside the profile's own list. */
+            /** @description What they own is not suggested again. */
             purchases: components["schemas"]["Purchase"][];
             /**
              * @description When the profile changed last.
@@ -728,8 +728,7 @@ export interface components {
         };
         /** @description Something that a customer or visitor did. */
         Event: {
-            /** @description An article's id, or a variant's. */
-            article: components["schemas"]["ArticleId"];
+            article?: components["schemas"]["ArticleId"] | null;
             /** @description Whether the visitor consented to be recognised. */
             consent?: boolean;
             customer?: components["schemas"]["CustomerId"] | null;
@@ -747,17 +746,13 @@ export interface components {
             /** @description The `completion_id` of the completion or look from which it came. */
             ticket?: string | null;
             /**
-             * Format: date-time
-             * @description When it happened (RFC 3339), at most `events.late_days` ago; without it, now.
+             * @description When it happened, at most `events.late_days` ago; without it, now. `2026-11-21T14:34:00Z`, `21.11.2026 14:34`, or a date;
+             *     UTC if it has no zone.
              * @example 2026-11-21T14:34:00Z
              */
             time?: string | null;
-            /**
-             * Format: double
-             * @description What was paid or paid back, in the shop's currency.
-             * @example 64.5
-             */
-            value?: number | null;
+            value?: components["schemas"]["ArticlePrice"] | null;
+            variant?: components["schemas"]["ArticleId"] | null;
             /** @description A visitor who is no known customer. Kept, as a digest, only with `consent`. */
             visitor?: string | null;
         };
@@ -868,7 +863,12 @@ export interface components {
              * @description Recorded events that belong to no suggestion although they name a ticket: it is for another customer.
              */
             unattributed: number;
-            /** @description The first of their lines. */
+            /**
+             * Format: int64
+             * @description Recorded events of articles that the catalogue does not have.
+             */
+            unknown_articles: number;
+            /** @description The first lines of both. */
             warnings: components["schemas"]["Finding"][];
         };
         /**
@@ -1105,6 +1105,11 @@ export interface components {
              */
             encoding?: string | null;
             /**
+             * @description Retire all missing articles, and remove all attributes that rows do not have.
+             * @default false
+             */
+            force?: boolean;
+            /**
              * @description `jsonl`, `csv`, `parquet`, `google-xml`, `google-tsv` or `shopify-csv`; without it, as the contents show.
              * @default null
              */
@@ -1116,7 +1121,8 @@ export interface components {
             map?: string[];
             /**
              * Format: int32
-             * @description With `mode=mirror`: nothing is stored if more than this percentage of the catalogue would be retired. 20 without it.
+             * @description Nothing is stored if more than this percentage of the catalogue would be retired, or of the articles with an attribute would
+             *     lose it. `feeds.mirror_limit` without it.
              * @default null
              */
             mirror_limit?: number | null;
@@ -1335,7 +1341,7 @@ export interface components {
              *     article without either counts as in stock. True by default.
              */
             in_stock?: boolean;
-            /** @description Never suggest articles that the customer's no-gos exclude. True by default. */
+            /** @description Never suggest articles that the customer's no-gos exclude, or that they bought and did not return. True by default. */
             no_gos?: boolean;
             price?: components["schemas"]["Price"];
             /** @description Only articles in stock in this store. Stock without a store counts in each. */
@@ -1415,8 +1421,8 @@ export interface components {
              */
             started_by?: string | null;
             /**
-             * @description `waiting` while another import runs, `running`, or how it ended: `done`, `unchanged` if a stored source has nothing new,
-             *     `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
+             * @description `waiting` while another import runs, `running`, or how it ended: `done`, `undone` since, `unchanged` if a stored source has
+             *     nothing new, `failed`, `cancelled`, or `interrupted` with its process. Only `done` has stored anything.
              * @example done
              */
             state: string;
@@ -1489,8 +1495,6 @@ export interface components {
              * @description Entries of a product feed that are not for sale, not wearable, or the parents of variants.
              */
             left_out: number;
-            /** @description What is unusual about good rows, and what the live release does not know of new articles. Not in lists. */
-            notes?: string[] | null;
             /**
              * Format: int64
              * @description How many bad rows are of further kinds.
@@ -1506,6 +1510,8 @@ export interface components {
              * @description Rows that were already stored.
              */
             unchanged: number;
+            /** @description What is unusual about good rows, and what the live release does not know of new articles. Not in lists. */
+            warnings?: components["schemas"]["Finding"][] | null;
         };
         Imports: {
             imports: components["schemas"]["Import"][];
@@ -1679,7 +1685,7 @@ export interface components {
              * @example new-season
              */
             name: string;
-            /** @description Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain`. */
+            /** @description Its rank by the model alone, among the articles that the filters admit, if the request asks to `explain` and it is another one. */
             rank_before?: number | null;
         };
         /** @description A stylist's note about a customer. */
@@ -1869,7 +1875,7 @@ export interface components {
             items: components["schemas"]["Article"][];
             /**
              * @description The cursor of the next page; null on the last page.
-             * @example c-000010
+             * @example after:c-000010
              */
             next_cursor?: string | null;
         };
@@ -1878,7 +1884,7 @@ export interface components {
             items: components["schemas"]["Customer"][];
             /**
              * @description The cursor of the next page; null on the last page.
-             * @example c-000010
+             * @example after:c-000010
              */
             next_cursor?: string | null;
         };
@@ -1933,7 +1939,7 @@ export interface components {
             }[];
             /**
              * @description The cursor of the next page; null on the last page.
-             * @example c-000010
+             * @example after:c-000010
              */
             next_cursor?: string | null;
         };
@@ -1942,7 +1948,7 @@ export interface components {
             items: components["schemas"]["Outfit"][];
             /**
              * @description The cursor of the next page; null on the last page.
-             * @example c-000010
+             * @example after:c-000010
              */
             next_cursor?: string | null;
         };
@@ -2575,7 +2581,7 @@ export interface components {
             article: components["schemas"]["Article"];
             /**
              * Format: double
-             * @description The share, over what it is without knowing the customer.
+             * @description The share, over what it is for an unknown customer, for the same outfit and occasion.
              */
             lift?: number | null;
             /**

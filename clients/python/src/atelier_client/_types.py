@@ -319,7 +319,7 @@ Embedding: TypeAlias = 'list[float] | dict[str, list[float]]'
 class Event(TypedDict):
     """Something that a customer or visitor did."""
 
-    article: ArticleId
+    article: NotRequired[ArticleId | None]
     consent: NotRequired[bool]
     customer: NotRequired[CustomerId | None]
     id: str
@@ -327,7 +327,8 @@ class Event(TypedDict):
     order: NotRequired[str | None]
     ticket: NotRequired[str | None]
     time: NotRequired[str | None]
-    value: NotRequired[float | None]
+    value: NotRequired[ArticlePrice | None]
+    variant: NotRequired[ArticleId | None]
     visitor: NotRequired[str | None]
 
 
@@ -385,6 +386,7 @@ class EventsImported(TypedDict):
     recorded: int
     refused: int
     unattributed: int
+    unknown_articles: int
     warnings: list[Finding]
 
 
@@ -482,6 +484,7 @@ class FeedOptions(TypedDict):
     delimiter: NotRequired[str | None]
     dry_run: NotRequired[bool]
     encoding: NotRequired[str | None]
+    force: NotRequired[bool]
     format: NotRequired[str | None]
     map: NotRequired[list[str]]
     mirror_limit: NotRequired[int | None]
@@ -643,10 +646,10 @@ class ImportResult(TypedDict):
     errors: NotRequired[list[ImportErrorKind] | None]
     failure: NotRequired[str | None]
     left_out: int
-    notes: NotRequired[list[str] | None]
     other_bad: int
     retired: int
     unchanged: int
+    warnings: NotRequired[list[Finding] | None]
 
 
 class Imports(TypedDict):
