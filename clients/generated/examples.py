@@ -73,6 +73,7 @@ assert (ended.state, ended.result.added) == ("done", 1), ended
 show(ended)
 assert imports.list_imports().imports[0].id == sent.id
 assert refused(imports.cancel_import, sent.id).data.code == "conflict"
+assert imports.undo_import(sent.id).state == "undone"
 nightly = api.Feed.from_dict({"url": "https://shop.invalid/feed.xml", "schedule": {"at": ["04:30"]}})
 assert feeds.put_feed("nightly", nightly).schedule.at == ["04:30"]
 assert feeds.patch_feed("nightly", {"schedule": {"at": ["05:15"]}}).schedule.at == ["05:15"]

@@ -72,6 +72,7 @@ assert.deepEqual([ended.state, ended.result?.added], ["done", 1]);
 show(ended);
 assert.equal((await imports.listImports()).imports[0].id, sent.id);
 assert.equal((await problem(imports.cancelImport({ id: sent.id }))).code, "conflict");
+assert.equal((await imports.undoImport({ id: sent.id })).state, "undone");
 const nightly = { url: "https://shop.invalid/feed.xml", schedule: { at: ["04:30"] } };
 const feeds = new api.FeedsApi(configuration);
 assert.equal((await feeds.putFeed({ name: "nightly", feed: nightly })).schedule?.at?.[0], "04:30");

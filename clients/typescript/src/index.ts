@@ -434,6 +434,8 @@ export class Client {
 
   cancelImport = (id: number): Promise<t.Import> => this.#json("DELETE", at("imports", id));
 
+  undoImport = (id: number): Promise<t.Import> => this.#json("POST", at("imports", id, "undo"));
+
   listFeeds = (): Promise<t.Feeds> => this.#json("GET", "/feeds");
 
   getFeed = (name: string): Promise<t.Feed> => this.#json("GET", at("feeds", name));
@@ -449,7 +451,8 @@ export class Client {
     await this.request("DELETE", at("feeds", name), { headers: conditions(expected) });
   }
 
-  fetchFeed = (name: string): Promise<t.Import> => this.#json("POST", at("feeds", name, "fetch"));
+  fetchFeed = (name: string, query: { again?: boolean; force?: boolean } = {}): Promise<t.Import> =>
+    this.#json("POST", at("feeds", name, "fetch"), { query });
 
   // Rules
 

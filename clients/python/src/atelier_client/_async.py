@@ -339,6 +339,9 @@ class AsyncClient:
     async def cancel_import(self, id: int) -> t.Import:
         return await self._json("DELETE", at("imports", id))
 
+    async def undo_import(self, id: int) -> t.Import:
+        return await self._json("POST", at("imports", id, "undo"))
+
     async def list_feeds(self) -> t.Feeds:
         return await self._json("GET", "/feeds")
 
@@ -357,8 +360,8 @@ class AsyncClient:
     async def delete_feed(self, name: str, *, if_match: str | None = None) -> None:
         await self.request("DELETE", at("feeds", name), headers=conditions(if_match))
 
-    async def fetch_feed(self, name: str) -> t.Import:
-        return await self._json("POST", at("feeds", name, "fetch"))
+    async def fetch_feed(self, name: str, *, again: bool | None = None, force: bool | None = None) -> t.Import:
+        return await self._json("POST", at("feeds", name, "fetch"), params=given(again=again, force=force))
 
     # Rules
 

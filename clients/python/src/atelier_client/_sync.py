@@ -339,6 +339,9 @@ class Client:
     def cancel_import(self, id: int) -> t.Import:
         return self._json("DELETE", at("imports", id))
 
+    def undo_import(self, id: int) -> t.Import:
+        return self._json("POST", at("imports", id, "undo"))
+
     def list_feeds(self) -> t.Feeds:
         return self._json("GET", "/feeds")
 
@@ -357,8 +360,8 @@ class Client:
     def delete_feed(self, name: str, *, if_match: str | None = None) -> None:
         self.request("DELETE", at("feeds", name), headers=conditions(if_match))
 
-    def fetch_feed(self, name: str) -> t.Import:
-        return self._json("POST", at("feeds", name, "fetch"))
+    def fetch_feed(self, name: str, *, again: bool | None = None, force: bool | None = None) -> t.Import:
+        return self._json("POST", at("feeds", name, "fetch"), params=given(again=again, force=force))
 
     # Rules
 
