@@ -17,7 +17,7 @@ use super::{
 use crate::{
     data::{Attributes, Data},
     number::real,
-    random::{Stream, Table},
+    random::{Stream, Table, choose},
 };
 
 /// Training outfits on which coefficients are fitted, at most, and the part of all that they may be.
@@ -60,7 +60,7 @@ impl<'a> Logit<'a> {
     fn with(data: &'a Data, known: Known) -> Self {
         let named = named_articles(data);
         let held = FITTED.min(data.training().len() / PART).max(1);
-        let held = data.choose_training(Table::Logit, held);
+        let held = choose(1, Table::Logit, data.training(), held);
         let rest: Vec<u32> =
             data.training().iter().copied().filter(|outfit| held.binary_search(outfit).is_err()).collect();
         let counts = Counts::new(data, &rest, named.clone(), known);

@@ -26,7 +26,7 @@ use atelier_core::domain::{
 };
 use atelier_engine::outfit_memory::OutfitMemory;
 
-use crate::random::{Stream, Table};
+use crate::random::{Stream, Table, choose};
 
 use fingerprint::Fingerprint;
 use outfits::{FeatureTable, to_index};
@@ -91,15 +91,15 @@ impl Data {
         let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
         let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
         let (mut outfits, mut split_of) = read_outfits(&mut folder, &read, &index, &mut fingerprint)?;
-        let groups = Groups::new((0..).take(outfits.len()).map(|outfit| outfits.articles(outfit)));
         if let Some(fold) = fold {
+            let groups = Groups::new((0..).take(outfits.len()).map(|outfit| outfits.articles(outfit)));
             fingerprint.number(fold as u64);
             for (outfit, split) in (0..).zip(&mut split_of) {
                 let is_asked = fold_of(groups.first(outfit) as usize) == fold;
                 *split = if is_asked { Split::Validation } else { Split::Train };
             }
         }
-        let splits = Splits::new(&outfits, &split_of, groups, customers.len(), by_time);
+        let splits = Splits::new(&outfits, &split_of, customers.len(), by_time);
         let is_known = find_known_articles(&outfits, &splits.training, read.len());
         let known = is_known.iter().filter(|known| **known).count();
         let vocabulary = if known == 0 || known == read.len() {
@@ -253,11 +253,6 @@ impl Data {
     /// The outfits for evaluation.
     pub fn validation(&self) -> &[u32] {
         &self.splits.validation
-    }
-
-    /// Draws up to `count` training outfits, with all that repeat them.
-    pub(crate) fn choose_training(&self, table: Table, count: usize) -> Vec<u32> {
-        self.splits.groups.choose(SEED, table, self.training(), count)
     }
 
     /// The outfits for evaluation that repeat one of the others: what a model says of them, it may have read.
@@ -424,7 +419,6 @@ struct Splits {
     training: Vec<u32>,
     development: Vec<u32>,
     validation: Vec<u32>,
-    groups: Groups,
     /// By customer: whether they have an outfit outside validation.
     seen: Vec<bool>,
 }
@@ -438,8 +432,8 @@ const SLOTS: usize = 500;
 const SEED: u64 = 1;
 
 impl Splits {
-    fn new(outfits: &Outfits, split_of: &[Split], groups: Groups, customers: usize, by_time: bool) -> Self {
-        let mut splits = Self { groups, seen: vec![false; customers], ..Self::default() };
+    fn new(outfits: &Outfits, split_of: &[Split], customers: usize, by_time: bool) -> Self {
+        let mut splits = Self { seen: vec![false; customers], ..Self::default() };
         let mut learnable = Vec::new();
         for (outfit, split) in (0..).zip(split_of) {
             match split {
@@ -459,7 +453,7 @@ impl Splits {
             splits.development = if by_time {
                 learnable[learnable.len() - kept..].to_vec()
             } else {
-                splits.groups.choose(SEED, Table::Development, &learnable, kept)
+                choose(SEED, Table::Development, &learnable, kept)
             };
             splits.training.clone_from(&learnable);
             splits.training.retain(|outfit| splits.development.binary_search(outfit).is_err());
