@@ -146,7 +146,7 @@ impl Import {
             let drawn = HumanCount(drawn as u64);
             eprintln!("no row names a split, so {drawn} outfits were drawn for validation");
         }
-        if let Some(line) = describe(&repeats, drawn > 0) {
+        for line in describe(&repeats, drawn > 0) {
             eprintln!("{line}");
         }
         if let Some(average) = outfits_per_customer {
@@ -164,23 +164,25 @@ impl Import {
 }
 
 /// Says which outfits repeat others, and what it means for figures.
-fn describe(repeats: &Repeats, is_drawn: bool) -> Option<String> {
+fn describe(Repeats { all, crossing, asked }: &Repeats, is_drawn: bool) -> Vec<String> {
     let count = |count: usize| HumanCount(count as u64);
-    let Repeats { all, crossing, asked } = repeats;
     let kind = "the same articles, or all but one of four or more";
-    match (is_drawn, all.outfits, crossing) {
-        (true, 1.., _) => Some(format!(
-            "{} outfits repeat another one ({kind}); each was drawn together with those that it repeats, at most {} in a group",
+    let mut lines = Vec::new();
+    if is_drawn && all.outfits > 0 {
+        lines.push(format!(
+            "{} outfits repeat another one ({kind}); each was drawn together with those that it repeats where they are few, the most are {}",
             count(all.outfits),
             count(all.largest)
-        )),
-        (false, _, 1..) => Some(format!(
+        ));
+    }
+    if *crossing > 0 {
+        lines.push(format!(
             "{} of {} validation outfits repeat one to learn from ({kind}), so figures are too good: `evaluate` also gives those without them",
             count(*crossing),
             count(*asked)
-        )),
-        _ => None,
+        ));
     }
+    lines
 }
 
 /// Says how orders became outfits.

@@ -74,8 +74,8 @@ impl Groups {
                 chosen.extend(&members[&leader]);
             }
         }
-        if chosen.is_empty() {
-            // Nothing is left to learn from, or to ask about, if all outfits repeat one.
+        if 2 * chosen.len() < count {
+            // Where most outfits repeat a few, whole groups are too large.
             chosen = in_drawn_order(seed, table, from);
             chosen.truncate(count);
         }

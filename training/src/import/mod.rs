@@ -102,7 +102,7 @@ pub struct Imported {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Repeats {
     pub all: Repeated,
-    /// How many outfits of a split that the shop gave repeat one to learn from, and how many they are.
+    /// How many validation outfits repeat one to learn from, and how many they are.
     pub crossing: usize,
     pub asked: usize,
 }
@@ -312,12 +312,13 @@ impl Import<'_> {
         }
         let articles = || outfits.iter().map(Vec::as_slice);
         let groups = Groups::new(articles());
-        let all = groups.count();
+        let describe = |is_asked: &dyn Fn(u32) -> bool| {
+            let of = |asked| (0..).zip(articles()).filter(move |(outfit, _)| is_asked(*outfit) == asked);
+            let crossing = find_repeated(of(true), of(false).map(|(_, articles)| articles)).len();
+            Repeats { all: groups.count(), crossing, asked: of(true).count() }
+        };
         if is_given {
-            let of = |split| (0..).zip(articles()).zip(&splits).filter(move |(_, of)| **of == split);
-            let asked = of(Split::Validation).map(|(outfit, _)| outfit);
-            let crossing = find_repeated(asked, of(Split::Train).map(|((_, articles), _)| articles)).len();
-            return Ok((0, Repeats { all, crossing, asked: of(Split::Validation).count() }));
+            return Ok((0, describe(&|outfit| splits[outfit as usize] == Split::Validation)));
         }
         let all_numbers: Vec<u32> = (0..).take(outfits.len()).collect();
         #[expect(
@@ -334,7 +335,7 @@ impl Import<'_> {
             outfit.split = Some(if is_drawn { Split::Validation } else { Split::Train });
             number += 1;
         })?;
-        Ok((drawn.len(), Repeats { all, ..Repeats::default() }))
+        Ok((drawn.len(), describe(&|outfit| drawn.binary_search(&outfit).is_ok())))
     }
 
     fn open<T: Table>(&self, path: Option<&PathBuf>) -> Result<Result<Rows<T>, FileError>> {

@@ -146,8 +146,14 @@ fn orders_that_make_no_outfit_or_cannot_be_read_say_why() {
         ("orders.csv", &format!("{HEADER}{ann}{bob}"), &["all orders are of one time"]),
         (
             "orders.csv",
-            &format!("{HEADER}{ann}{}", order(2, "bob", "2099-01-01", "a0 a1")),
-            &["line 6: the time 2099-01-01", " is in the future"],
+            &[
+                HEADER,
+                &ann,
+                &order(2, "bob", "2026-02-01", "a0 a1 a2 a3"),
+                &order(3, "bob", "2099-01-01", "a0"),
+            ]
+            .concat(),
+            &["line 10: the time 2099-01-01", " is in the future"],
         ),
     ] {
         home.write(name, text);
