@@ -69,6 +69,7 @@ export interface FeedOptions {
   skipBad?: boolean;
   dryRun?: boolean;
   mirrorLimit?: number;
+  force?: boolean;
   format?: string;
   delimiter?: string;
   encoding?: string;
