@@ -319,7 +319,7 @@ class Client:
         skip_bad: bool = False,
         dry_run: bool = False,
         mirror_limit: int | None = None,
-        force: bool = False,
+        force: bool | None = None,
         format: str | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
@@ -327,8 +327,8 @@ class Client:
     ) -> t.Import:
         """Sends a file: bytes, one that is open, or pieces. It is imported in the background; `get_import` says how far it is."""
         sent = file if isinstance(file, bytes) else iter(file)
-        options = given(mirror_limit=mirror_limit, format=format, delimiter=delimiter, encoding=encoding, map=map)
-        params = {"table": table, "mode": mode, "skip_bad": skip_bad, "dry_run": dry_run, "force": force, **options}
+        options = given(mirror_limit=mirror_limit, force=force, format=format, delimiter=delimiter, encoding=encoding, map=map)
+        params = {"table": table, "mode": mode, "skip_bad": skip_bad, "dry_run": dry_run, **options}
         return self._json("POST", at("feeds", name), params=params, content=sent, headers=BYTES, timeout=None)
 
     def list_imports(self) -> t.Imports:
