@@ -121,7 +121,7 @@ pub(super) struct Import {
     force: bool,
     /// Make the rows of an import of the last week what they were before it. An import says its number at its end.
     #[arg(long, value_name = "NUMBER")]
-    #[arg(conflicts_with_all = ["folder", "articles", "customers", "outfits", "looks", "events"])]
+    #[arg(conflicts_with_all = ["folder", "articles", "customers", "outfits", "looks", "events", "orders"])]
     undo: Option<i64>,
 }
 

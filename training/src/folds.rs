@@ -9,13 +9,12 @@ use anyhow::Result;
 use atelier_engine::onnx_runtime::OnnxRuntime;
 
 use crate::{
-    baselines::{Asked, Tallies, beside_methods},
+    baselines::{Asked, beside_methods},
     data::{Data, FOLDS},
-    evaluate::{Cases, Rival, Runs, Subject, ask, interval_table},
+    evaluate::{Cases, Rival, Runs, Subject, ask, table_of_answers},
     export::{Metadata, Storage},
     fit::{Outcome, Overrides, RunConfig, RunFolder, Watch, fit},
     judge::Verdict,
-    metrics::Summary,
     release::{assemble, export_run},
 };
 
@@ -84,24 +83,16 @@ impl Folds {
     /// The figures of all outfits, and which baselines are better.
     pub fn describe(&self) -> (String, Vec<Rival>) {
         let named =
-            self.baselines.iter().map(|asked| (format!("*{}*", asked.baseline.name), &asked.verdicts));
-        let lines = self.runs.iter().map(|(name, verdicts)| (name.clone(), verdicts)).chain(named);
-        let summaries: Vec<(String, Summary)> = lines
-            .map(|(name, verdicts)| {
-                let by_outfit: Vec<Vec<Verdict>> =
-                    self.cases.with(verdicts).map(|(_, verdicts)| verdicts.to_vec()).collect();
-                (name, Tallies::of(&by_outfit).any.summary())
-            })
-            .collect();
-        let lines: Vec<(String, &Summary)> =
-            summaries.iter().map(|(name, summary)| (name.clone(), summary)).collect();
+            self.baselines.iter().map(|asked| (format!("*{}*", asked.baseline.name), &asked.verdicts[..]));
+        let answers = self.runs.iter().map(|(name, verdicts)| (name.clone(), &verdicts[..]));
+        let answers: Vec<(String, &[Verdict])> = answers.chain(named).collect();
         let outfits = self.cases.by_outfit().count();
         let runs: Vec<Runs<'_>> =
             self.runs.iter().map(|(name, verdicts)| (name.clone(), vec![verdicts.as_slice()])).collect();
         let text = format!(
             "Cross-validation in five folds: all {outfits} outfits, each asked of a run that was trained without it, {} slots.\n\n{}",
             self.cases.as_slice().len(),
-            interval_table(&lines, outfits)
+            table_of_answers(&self.cases, &answers)
         );
         (text, Rival::find(&self.cases, &runs, &self.baselines))
     }

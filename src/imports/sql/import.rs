@@ -356,7 +356,7 @@ impl Import {
     /// The attributes that it takes away from more than this percentage of the articles that had them, and those of `proposed` that it
     /// takes away at all. What few articles have may go, as a campaign does.
     pub async fn losses(&mut self, percent: u8, proposed: &[&str]) -> Result<Vec<Loss>, StoreError> {
-        /// One article in so many.
+        /// An attribute of less than one article in twenty is one of few.
         const FEW: u64 = 20;
         if percent >= 100 {
             return Ok(Vec::new());
@@ -511,7 +511,7 @@ impl TableCounts {
 
 impl Store {
     /// Makes the rows of an import of the last week what they were before it, at once for all readers. Rows that were changed or
-    /// deleted since stay as they are, and so do customers whom it added: there may be outfits of theirs by now. None if the import
+    /// deleted since stay as they are. Customers whom it added stay, too, because they may have outfits by now. None if the import
     /// cannot be undone.
     ///
     /// `Busy` if another import runs all the time.

@@ -160,6 +160,7 @@ async fn feeds_are_imported(db: TestDatabase) {
         ),
         (&["--merge", "--mirror-limit", "30", "--articles", path(&xml)], 2, "--mirror-limit"),
         (&["--undo", "7", "--articles", path(&xml)], 2, "--undo"),
+        (&["--undo", "7", "--orders", path(&xml)], 2, "--undo"),
         (&["--undo", "99"], 1, "import 99 cannot be undone: it changed nothing, ended more than a week ago"),
     ] {
         ended(atelier(&db, &[&["import"], arguments].concat()), code).await.has([said]);

@@ -24,11 +24,11 @@ use super::{
     tables::print_lines,
 };
 use crate::{
-    baselines::{Tallies, beside_methods},
-    data::{Data, FOLDS},
+    baselines::beside_methods,
+    data::{Data, FOLDS, repeats::REPEATED},
     evaluate::{
         Answers, Cases, Evaluation, FEW, NewArticles, PairCases, Rival, Runs, Subject, compare,
-        interval_table, measure, name, pair_table, write_ranks,
+        interval_table, measure, name, pair_table, table_of_answers, write_ranks,
     },
     export::{Metadata, ServedBaseline, Storage},
     files,
@@ -186,29 +186,24 @@ impl Evaluate {
 }
 
 /// The figures without the outfits that repeat one to learn from, if there are some.
-fn describe_without_repeats(data: &Data, cases: &Cases, rated: &[(String, &[Verdict])]) -> Option<String> {
+fn describe_without_repeats(data: &Data, cases: &Cases, answers: &[(String, &[Verdict])]) -> Option<String> {
     let repeated = data.repeated();
+    if repeated.is_empty() {
+        return None;
+    }
     let (rest, places) = cases.select(|case| !repeated.contains(&case.outfit));
-    let outfits = rest.by_outfit().count();
-    let summaries: Vec<(String, Summary)> = rated
+    let of_rest: Vec<(String, Vec<Verdict>)> = answers
         .iter()
-        .map(|(name, verdicts)| {
-            let verdicts: Vec<Verdict> = places.iter().map(|&place| verdicts[place]).collect();
-            let by_outfit: Vec<Vec<Verdict>> =
-                rest.with(&verdicts).map(|(_, verdicts)| verdicts.to_vec()).collect();
-            (name.clone(), Tallies::of(&by_outfit).any.summary())
-        })
+        .map(|(name, verdicts)| (name.clone(), places.iter().map(|&place| verdicts[place]).collect()))
         .collect();
-    let lines: Vec<(String, &Summary)> =
-        summaries.iter().map(|(name, summary)| (name.clone(), summary)).collect();
-    (!repeated.is_empty()).then(|| {
-        format!(
-            "{} of {} outfits repeat one to learn from (the same articles, or all but one of four or more). Without them:\n\n{}",
-            repeated.len(),
-            data.validation().len(),
-            interval_table(&lines, outfits)
-        )
-    })
+    let of_rest: Vec<(String, &[Verdict])> =
+        of_rest.iter().map(|(name, verdicts)| (name.clone(), &verdicts[..])).collect();
+    Some(format!(
+        "{} of {} outfits repeat one to learn from ({REPEATED}). Without them:\n\n{}",
+        repeated.len(),
+        data.validation().len(),
+        table_of_answers(&rest, &of_rest)
+    ))
 }
 
 /// Warns of a split with few slots, and shows the intervals of its figures.

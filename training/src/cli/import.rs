@@ -9,7 +9,10 @@ use clap::Args;
 use indicatif::HumanCount;
 
 use super::progress::bar;
-use crate::import::{Import as Plan, Imported, Received, Repeats, Unknown, WINDOW};
+use crate::{
+    data::repeats::REPEATED,
+    import::{Import as Plan, Imported, Received, Repeats, Unknown, WINDOW},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
@@ -166,18 +169,17 @@ impl Import {
 /// Says which outfits repeat others, and what it means for figures.
 fn describe(Repeats { all, crossing, asked }: &Repeats, is_drawn: bool) -> Vec<String> {
     let count = |count: usize| HumanCount(count as u64);
-    let kind = "the same articles, or all but one of four or more";
     let mut lines = Vec::new();
     if is_drawn && all.outfits > 0 {
         lines.push(format!(
-            "{} outfits repeat another one ({kind}); each was drawn together with those that it repeats where they are few, the most are {}",
+            "{} outfits repeat another one ({REPEATED}); each was drawn together with those that it repeats where they are few, the most are {}",
             count(all.outfits),
             count(all.largest)
         ));
     }
     if *crossing > 0 {
         lines.push(format!(
-            "{} of {} validation outfits repeat one to learn from ({kind}), so figures are too good: `evaluate` also gives those without them",
+            "{} of {} validation outfits repeat one to learn from ({REPEATED}), so figures are too good: `evaluate` also gives those without them",
             count(*crossing),
             count(*asked)
         ));

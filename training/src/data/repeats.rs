@@ -8,8 +8,10 @@ use std::{
 
 use crate::random::{Table, in_drawn_order, splitmix};
 
-/// Outfits of so many articles repeat one another, too, if they share all but one.
+/// From this many articles on, outfits that share all but one repeat one another, too.
 const NEAR: usize = 4;
+/// The same for people.
+pub(crate) const REPEATED: &str = "the same articles, or all but one of four or more";
 
 /// Outfits by number, each in one group: an outfit with those that repeat it. Repeats of repeats are not followed, since
 /// everything in a shop of basics is near something.

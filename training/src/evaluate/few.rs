@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
+use super::Cases;
 use crate::{
+    baselines::Tallies,
+    judge::Verdict,
     metrics::{Estimate, Summary},
     number::real,
 };
@@ -11,6 +14,20 @@ use crate::{
 pub const FEW: usize = 200;
 /// The normal distribution's 97.5 % quantile.
 const WIDTH: f64 = 1.96;
+
+/// A table of the answers to these cases, with 95 % intervals.
+pub(crate) fn table_of_answers(cases: &Cases, answers: &[(String, &[Verdict])]) -> String {
+    let summary = |verdicts: &[Verdict]| {
+        let by_outfit: Vec<Vec<Verdict>> =
+            cases.with(verdicts).map(|(_, verdicts)| verdicts.to_vec()).collect();
+        Tallies::of(&by_outfit).any.summary()
+    };
+    let summaries: Vec<(String, Summary)> =
+        answers.iter().map(|(name, verdicts)| (name.clone(), summary(verdicts))).collect();
+    let lines: Vec<(String, &Summary)> =
+        summaries.iter().map(|(name, summary)| (name.clone(), summary)).collect();
+    interval_table(&lines, cases.by_outfit().count())
+}
 
 /// A table of figures with 95 % intervals.
 pub fn interval_table(lines: &[(String, &Summary)], outfits: usize) -> String {

@@ -27,6 +27,7 @@ pub(crate) use bootstrap::{Runs, differences};
 pub use calibration::{Bin, Calibration};
 pub use cases::{Answers, Case, Cases, Subject, ask};
 pub use compare::{Comparison, MethodResult, Scores, Spread, ToldType, compare, name};
+pub(crate) use few::table_of_answers;
 pub use few::{FEW, interval_table};
 pub use model_file::{About, Refusal};
 pub use new_articles::{NewArticleFigures, NewArticles, Shares};

@@ -31,6 +31,7 @@ pub use self::{
 use crate::{
     data::repeats::{Groups, Repeated, find_repeated},
     files::NewFolder,
+    number::real,
     random::{Table as Randomness, choose},
 };
 
@@ -324,10 +325,9 @@ impl Import<'_> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
             reason = "a share of a count is a count"
         )]
-        let wanted = (self.validation * outfits.len() as f64).ceil() as usize;
+        let wanted = (self.validation * real(outfits.len())).ceil() as usize;
         let drawn = groups.choose(SEED, Randomness::Split, &all_numbers, wanted);
         let mut number = 0;
         rewrite::<Outfit>(folder, self.schema, self.schema, |outfit| {

@@ -68,18 +68,16 @@ impl Segment {
 /// One of the two, with the data as its schema reads it.
 pub(super) type Asked<'a> = (&'a Release, &'a MethodEntry, &'a Data);
 
-/// What both are asked: outfits that repeat none to learn from.
-pub(super) fn compared(data: &Data) -> Cases {
-    let repeated = data.repeated();
-    Cases::of_all_articles(data).select(|case| !repeated.contains(&case.outfit)).0
-}
-
-/// Asks both about every slot that is compared. `data` is as the candidate reads it.
-pub(super) fn compare(runtime: &OnnxRuntime, live: Asked<'_>, candidate: Asked<'_>) -> Result<Vec<Segment>> {
+/// Asks both about these slots. `data` is as the candidate reads it.
+pub(super) fn compare(
+    runtime: &OnnxRuntime,
+    cases: &Cases,
+    live: Asked<'_>,
+    candidate: Asked<'_>,
+) -> Result<Vec<Segment>> {
     let data = candidate.2;
-    let cases = compared(data);
     let verdicts = |(release, method, data): Asked<'_>| -> Result<Vec<Verdict>> {
-        Ok(ask(runtime, &Subject::new(data, release, method), data, &cases, &|_| {})?.open)
+        Ok(ask(runtime, &Subject::new(data, release, method), data, cases, &|_| {})?.open)
     };
     let (lives, candidates) = (verdicts(live)?, verdicts(candidate)?);
     let was_known = |article: u32| {

@@ -38,7 +38,7 @@ pub use self::{
 use crate::{
     baselines::beside_methods,
     data::Data,
-    evaluate::FEW,
+    evaluate::{Cases, FEW},
     export::{Metadata, Storage},
     fit::{self, Event, Outcome, Overrides, RunConfig, RunFolder, Watch, fit},
     import::{ByTime, Import, Imported, Period},
@@ -81,6 +81,9 @@ struct Given {
     entry: MethodEntry,
     data: Data,
     period: Option<Period>,
+    /// How many outfits of the last weeks repeat one to learn from. Both releases may have read their answers, so the others are compared.
+    repeated: usize,
+    compared: Cases,
 }
 
 impl Refresh<'_> {
@@ -121,7 +124,9 @@ impl Refresh<'_> {
             figures: Vec::new(),
             notes: Vec::new(),
         };
-        let given = Given { live, entry, data, period: imported.period };
+        let repeated = data.repeated();
+        let compared = Cases::of_all_articles(&data).select(|case| !repeated.contains(&case.outfit)).0;
+        let given = Given { live, entry, data, period: imported.period, repeated: repeated.len(), compared };
         let of_import = imported.outfits_per_customer.map(|_| HAD);
         card.refused = too_little(&given)
             .or_else(|| self.covers_little(&given.data))
@@ -130,7 +135,7 @@ impl Refresh<'_> {
             return Ok(card);
         }
         card.notes.extend(note_seen(&given));
-        card.notes.extend(note_repeated(&given.data));
+        card.notes.extend(note_repeated(&given));
         let run = RunFolder::new(work.path().join("run"));
         let Some(config) = self.learn(&given, &run, work.path(), stop, tell, &mut card)? else {
             return Ok(card);
@@ -302,7 +307,7 @@ impl Refresh<'_> {
         config: &RunConfig,
         folder: &Path,
     ) -> Result<Vec<Segment>> {
-        let Given { live, entry, data, .. } = given;
+        let Given { live, entry, data, compared, .. } = given;
         let metadata = Metadata { release: String::new(), storage: self.storage };
         let method = export_run(run, config, data, &metadata, run.path())?;
         let candidate = assemble(run.path(), "", data, method.clone())?;
@@ -312,7 +317,8 @@ impl Refresh<'_> {
             Data::load_by_time(folder, Some(&schema))
         });
         let other = other.transpose()?;
-        judge::compare(runtime, (live, entry, other.as_ref().unwrap_or(data)), (&candidate, &method, data))
+        let live = (live, entry, other.as_ref().unwrap_or(data));
+        judge::compare(runtime, compared, live, (&candidate, &method, data))
     }
 
     fn write(
@@ -347,7 +353,7 @@ impl Refresh<'_> {
 
 /// Why the data cannot show that a candidate is better.
 fn too_little(given: &Given) -> Option<String> {
-    let Given { data, period, .. } = given;
+    let Given { data, period, compared, .. } = given;
     if period.is_none() {
         return Some(
             "the export has neither orders nor saved outfits, so nothing can be split by time".into(),
@@ -360,7 +366,7 @@ fn too_little(given: &Given) -> Option<String> {
                 .into(),
         );
     }
-    let slots = judge::compared(data).as_slice().len();
+    let slots = compared.as_slice().len();
     (slots < FEW).then(|| {
         format!(
             "the last weeks have {slots} slots, and fewer than {FEW} say too little: raise --weeks, wait, or put earlier orders into the \
@@ -385,12 +391,12 @@ fn note_seen(given: &Given) -> Option<String> {
     })
 }
 
-/// Outfits that repeat one to learn from are not compared: both releases may have read their answers.
-fn note_repeated(data: &Data) -> Option<String> {
-    let repeated = data.repeated().len();
-    (repeated > 0).then(|| {
-        let all = data.validation().len();
-        format!("{repeated} of {all} outfits of the last weeks repeat an earlier one, whoever's it was, and are not compared.")
+fn note_repeated(Given { data, repeated, .. }: &Given) -> Option<String> {
+    let all = data.validation().len();
+    (*repeated > 0).then(|| {
+        format!(
+            "{repeated} of {all} outfits of the last weeks repeat an earlier one of the same or another customer, and are not compared."
+        )
     })
 }
 
