@@ -111,6 +111,7 @@ async fn cancel(
     params(("id" = i64, Path, description = "The import's id", example = 1)),
     responses(
         (status = 200, description = "The import, which is undone", body = ImportRecord),
+        (status = 404, description = "There is no such import"),
         (status = 409, description = "The import cannot be undone, or another one runs"),
     ),
 )]
