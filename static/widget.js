@@ -1,4 +1,4 @@
-// <atelier-looks article="a-1" key="atlp_…">: looks with an article, or similar articles, on a shop's product page.
+// <atelier-looks article="a-1" publishable-key="atlp_…">: looks with an article, or similar articles, on a shop's product page.
 // docs/widget.md says how to use it. Whatever the service answers becomes text and attributes, never HTML.
 (() => {
   const HERE = document.currentScript ? new URL(document.currentScript.src).origin : "";
@@ -38,9 +38,9 @@
   sheet.replaceSync(`
     :host { display: block; --width: var(--atelier-card-width, 10rem); font: inherit; color: inherit; }
     :host([hidden]) { display: none; }
-    h2, h3, p, ul { margin: 0; padding: 0; font: inherit; }
-    h2 { font-size: 1.375em; line-height: 2rem; height: 2rem; overflow: hidden; }
-    h3 { line-height: 1.5rem; height: 1.5rem; margin-block-start: .75rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    .heading, .title, p, ul { margin: 0; padding: 0; font: inherit; }
+    .heading { font-size: 1.375em; line-height: 2rem; height: 2rem; overflow: hidden; }
+    .title { line-height: 1.5rem; height: 1.5rem; margin-block-start: .75rem; font-weight: 600; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
     ul { display: flex; gap: 1rem; list-style: none; overflow-x: auto; padding: .25rem; margin-inline: -.25rem; scroll-snap-type: x proximity;
       height: calc(var(--width) * 1.25 + 14rem); box-sizing: border-box; }
     li { flex: none; width: var(--width); display: grid; grid-template-rows: auto 1.25rem auto; align-content: start; gap: .375rem; scroll-snap-align: start; }
@@ -79,7 +79,7 @@
   const words = (template, values) => String(template).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 
   class AtelierLooks extends HTMLElement {
-    static observedAttributes = ["article", "customer", "key", "src", "mode", "n", "store", "currency", "labels"];
+    static observedAttributes = ["article", "customer", "publishable-key", "heading-level", "src", "mode", "n", "store", "currency", "labels"];
     #root = this.attachShadow({ mode: "open" });
     #wait; #abort; #observer; #status; #waiting = new Map(); #sent = new Set();
 
@@ -100,6 +100,7 @@
     }
 
     get #similar() { return this.getAttribute("mode") === "similar"; }
+    get #level() { return Math.min(Math.max(parseInt(this.getAttribute("heading-level"), 10) || 2, 1), 5); }
     get #n() { return Math.min(Math.max(parseInt(this.getAttribute("n"), 10) || (this.#similar ? 8 : 1), 1), 16); }
     get #src() { return (this.getAttribute("src") || HERE).replace(/\/+$/, ""); }
     get #language() { return this.closest("[lang]")?.lang; }
@@ -118,7 +119,7 @@
     // The page as it is while nothing is known: as high as it will be.
     #frame() {
       const labels = this.#labels;
-      const heading = make("h2", "heading", "", { id: "heading" });
+      const heading = make(`h${this.#level}`, "heading", "", { id: "heading" });
       const slot = make("slot", "", this.#similar ? labels.similar : labels.looks, { name: "heading" });
       heading.append(slot);
       this.#status = make("p", "status", "", { role: "status" });
@@ -126,7 +127,7 @@
       section.append(heading);
       for (let row = 0; row < (this.#similar ? 1 : this.#n); row++) {
         const look = make("div", "look");
-        look.append(...(this.#similar ? [make("ul", "cards")] : [make("h3", "title"), make("ul", "cards"), make("p", "total")]));
+        look.append(...(this.#similar ? [make("ul", "cards")] : [make(`h${this.#level + 1}`, "title"), make("ul", "cards"), make("p", "total")]));
         look.style.visibility = "hidden";
         section.append(look);
       }
@@ -139,7 +140,9 @@
       this.#abort?.abort();
       this.#abort = new AbortController();
       const { signal } = this.#abort, article = this.getAttribute("article");
-      if (!article || !this.getAttribute("key")) return;
+      if (!article) return;
+      // Only the service's own pages ask without a key: those of the demo.
+      if (!this.#key && new URL(this.#src, document.baseURI).origin !== location.origin) return this.#fail(article, "the attribute publishable-key is missing");
       const query = new URLSearchParams({ n: this.#n });
       for (const name of ["customer", "store"]) if (this.getAttribute(name)) query.set(name, this.getAttribute(name));
       const what = this.#similar ? "similar" : "looks";
@@ -155,13 +158,18 @@
         if (!answer.ok) throw new Error(body.detail || answer.status);
         this.#show(body, article);
       } catch (error) {
-        if (signal.aborted) return;
-        this.#show({}, article);
-        this.#tell("atelier-error", { message: String(error.message) });
+        if (!signal.aborted) this.#fail(article, String(error.message));
       }
     }
 
-    #headers() { return { Authorization: `Bearer ${this.getAttribute("key")}` }; }
+    #fail(article, message) {
+      console.error(`atelier-looks: ${message}`);
+      this.#show({}, article);
+      this.#tell("atelier-error", { message });
+    }
+
+    get #key() { return this.getAttribute("publishable-key"); }
+    #headers() { return this.#key ? { Authorization: `Bearer ${this.#key}` } : {}; }
 
     #show(body, article) {
       const labels = this.#labels, similar = this.#similar;
@@ -254,10 +262,11 @@
       return card;
     }
 
+
+    // Pages read its address; the demo's own page, which asks without a key, reads the attributes.
     #drawing(article) {
-      const query = new URLSearchParams();
-      for (const name of ["colour", "pattern", "material", "gender"]) if (article[name]) query.set(name, String(first(article[name])));
-      return `${this.#src}/pictures/${encodeURIComponent(article.type)}.svg?${query}`;
+      const named = ["colour", "pattern", "material", "gender"].filter(name => article[name]).map(name => [name, String(first(article[name]))]);
+      return this.#src + (article.drawing ?? `/pictures/${encodeURIComponent(article.type)}.svg?${new URLSearchParams(named)}`);
     }
 
     #price(amount, currency) {

@@ -7,6 +7,7 @@ mod health;
 pub(crate) mod operations;
 mod pages;
 mod probes;
+mod shop;
 mod state;
 
 pub use self::{following::following, state::Parts};

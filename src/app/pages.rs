@@ -19,6 +19,7 @@ use crate::{
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/", get(home))
+        .route("/demo/shop", get(super::shop::page))
         .merge(people::page::router())
         .merge(assets::router())
         .merge(steering::page::router())

@@ -24,6 +24,7 @@ use utoipa_axum::routes;
 use super::sql::ArticleFilter;
 use super::{
     changes,
+    page::pictures::drawing_of,
     resource::{self, Resource},
 };
 use crate::{
@@ -66,6 +67,8 @@ pub(crate) struct Public {
     pub(crate) store: Option<Arc<str>>,
 }
 
+/// The address of the article's drawing, which the element for pages of shops shows where there is no photo.
+const DRAWING: &str = "drawing";
 /// What anyone may read of a variant that they may read at all.
 pub(crate) const PUBLIC_OF_VARIANTS: [&str; 4] = ["id", "size", "options", "in_stock"];
 
@@ -118,7 +121,8 @@ impl<'a> Selection<'a> {
         Ok(all.into_iter().filter(move |(name, _)| is_shown(name)))
     }
 
-    /// An article, with the same selection of each variant, and whether it is in stock instead of how many there are.
+    /// An article, with its drawing, the same selection of each variant, and whether it is in stock instead of how many there
+    /// are.
     fn serialize_public<S: Serializer>(
         &self,
         packed: &PackedArticle,
@@ -127,7 +131,8 @@ impl<'a> Selection<'a> {
     ) -> Result<S::Ok, S::Error> {
         let is_in_stock = packed.stock(store);
         let mut article = serializer.serialize_map(None)?;
-        for (name, value) in self.chosen()? {
+        article.serialize_entry(DRAWING, &drawing_of(&packed.unpack()))?;
+        for (name, value) in self.chosen()?.filter(|(name, _)| name != DRAWING) {
             if name == "variants" {
                 let objects: Vec<&RawValue> =
                     serde_json::from_str(value.get()).map_err(ser::Error::custom)?;

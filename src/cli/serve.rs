@@ -480,6 +480,9 @@ async fn announce(scheme: &str, address: SocketAddr, access: &Access, key: Optio
         Err(error) => return Err(error.into()),
     };
     lines += "\n";
+    if access.rule() == RequireKey::Demo {
+        lines += &format!("A product page of a shop: {scheme}://{}/demo/shop\n", reachable(&address).0);
+    }
     if let Some(key) = key {
         lines.extend(["API key for programs, shown only now: ", key.as_str(), "\n"]);
     }

@@ -503,8 +503,12 @@ impl Jobs {
             tracing::warn!(%error, import = id.0, "cannot store how an import ended");
         }
         self.lock().stops.remove(&id);
-        // Only a stored source waits for it.
-        let _ = ended.send(Ended { state, failure: result.failure });
+        // Only a stored source waits for it, whose page has no list of bad rows.
+        let first = result.errors.iter().flatten().flat_map(|kind| &kind.first).next();
+        let first = first.map_or_else(String::new, |LineError { line, detail }| {
+            format!("; the first is line {line}: {detail}")
+        });
+        let _ = ended.send(Ended { state, failure: result.failure.map(|reason| reason + &first) });
     }
 
     /// Says how far a job is, and looks whether someone cancels it.

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier_core::{
-    domain::{Article, Customer, Method, Outfit, Schema, Split, list_methods},
+    domain::{Article, Customer, FeatureValue, Method, Outfit, Schema, Split, list_methods},
     util::{calendar::rfc3339, digest},
 };
 use atelier_engine::{
@@ -35,6 +35,8 @@ use crate::{
     files::{self, NewFolder},
     fit::{FitConfig, Overrides, RunConfig, RunFolder},
     random::{Table as Randomness, choose},
+    synthesise::is_world,
+    world::invented,
 };
 
 /// The file of the article encoder.
@@ -243,8 +245,15 @@ impl Plan<'_> {
         }
         // Customers and outfits are read after them.
         folder.articles(|_| Ok(()))?;
-        folder.customers(|row| {
+        let (of_world, mut place) = (is_world(self.folder), 0);
+        folder.customers(|mut row| {
             if ids.contains(row.id.as_str()) {
+                if of_world {
+                    let gender = row.features.get("gender").and_then(|gender| gender.words().first());
+                    let name = invented(place, gender.map(String::as_str));
+                    row.features.insert("name", FeatureValue::Text(name));
+                    place += 1;
+                }
                 customers.write(&row)?;
             }
             Ok(())

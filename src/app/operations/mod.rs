@@ -19,11 +19,12 @@ pub(super) fn router() -> Router<AppState> {
         .route("/operations/articles", get(outcomes::page::articles::page))
         .route("/operations/imports", get(imports::page::imports::list))
         .route("/operations/imports/{id}", get(imports::page::imports::one))
+        .route("/operations/imports/{id}/undo", post(imports::page::imports::undo))
         .route("/operations/feeds", get(imports::page::feeds::page).post(imports::page::feeds::store))
         .route("/operations/feeds/{name}", get(imports::page::feeds::edit))
         .route("/operations/feeds/{name}/fetch", post(imports::page::feeds::fetch))
         .route("/operations/feeds/{name}/delete", post(imports::page::feeds::delete))
-        .route("/operations/releases", get(releases::page::releases::page))
+        .route("/operations/releases", get(releases::page::releases::page).post(releases::page::upload::send))
         .route(
             "/operations/releases/{name}",
             get(releases::page::releases::confirm).post(releases::page::releases::activate),

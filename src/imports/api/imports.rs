@@ -15,12 +15,14 @@ use crate::{
         sql::imports::{ImportId, ImportRecord},
     },
     people::{Scope, gate::Caller},
-    platform::db::StoreError,
-    platform::http::{
-        AppState, Kind, Problem,
-        extract::{Json, Path, PathParameter},
-        routes::Routes,
-        uncancelled::uncancelled,
+    platform::{
+        db::{Author, StoreError},
+        http::{
+            AppState, Kind, Problem,
+            extract::{Json, Path, PathParameter},
+            routes::Routes,
+            uncancelled::uncancelled,
+        },
     },
 };
 
@@ -120,12 +122,16 @@ async fn undo(
     Caller(author): Caller,
     Path(id): Path<ImportId>,
 ) -> Result<Json<ImportRecord>, Problem> {
+    undo_by(state, author, id).await.map(Json)
+}
+
+pub(crate) async fn undo_by(state: AppState, author: Author, id: ImportId) -> Result<ImportRecord, Problem> {
     uncancelled(async move {
         let before = find(&state, id).await?;
         let refuse =
             |why: &str| Problem::new(Kind::Conflict, format!("import {} cannot be undone {why}", id.0));
         match state.jobs().undo(author, id).await {
-            Ok(true) => find(&state, id).await.map(Json),
+            Ok(true) => find(&state, id).await,
             Ok(false) => Err(refuse(&format!(
                 "(it is {}): it changed nothing, ended more than a week ago, or erased customers",
                 before.state

@@ -2,16 +2,26 @@
 
 use askama::Template;
 use atelier_core::util::notation::Notation;
-use axum::{extract::State, response::Html};
+use axum::{
+    extract::State,
+    response::{Html, Redirect},
+};
 
 use crate::{
-    imports::sql::imports::{ImportId, ImportRecord, ImportState},
-    people::page::visitor::Analyst,
+    imports::{
+        api::imports::undo_by,
+        sql::imports::{ImportId, ImportRecord, ImportState},
+    },
+    people::page::{
+        Confirmed,
+        visitor::{Admin, Analyst},
+    },
     platform::page::operations::Tab,
     platform::{
         http::{AppState, Kind, Problem, extract::Path},
         page::{
             figures,
+            form::Form,
             shell::{Page, Shell},
         },
     },
@@ -89,4 +99,14 @@ pub(crate) async fn one(
     let import = ImportView::new(found, &state.notation);
     let page = ImportPage { shell: visitor.shell(Page::Operations), tab: Tab::Imports, import };
     Ok(Html(page.render()?))
+}
+
+pub(crate) async fn undo(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<ImportId>,
+    Form(Confirmed {}): Form<Confirmed>,
+) -> Result<Redirect, Problem> {
+    undo_by(state, visitor.author(), id).await?;
+    Ok(Redirect::to(&format!("/operations/imports/{}", id.0)))
 }

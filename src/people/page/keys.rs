@@ -6,6 +6,7 @@ use askama::Template;
 use atelier_core::domain::Timestamp;
 use axum::{
     extract::State,
+    http::HeaderMap,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
@@ -19,7 +20,11 @@ use crate::{
     people::{Key, Opens, PageOrigin, RequireKey, Scope, sql::keys::ApiKey},
     platform::{
         db::{KeyId, Name},
-        http::{AppState, Finding, Kind, Problem, extract::Path},
+        http::{
+            AppState, Finding, Kind, Problem,
+            extract::Path,
+            https::{Https, base_url},
+        },
         page::{Form, Page, Refused, Shell, figures},
     },
 };
@@ -86,16 +91,21 @@ struct KeyPage {
     shell: Shell,
     key: Key,
     record: ApiKey,
+    /// The service's address, for pages of shops.
+    here: String,
 }
 
 pub(super) async fn create(
     Admin(visitor): Admin,
     State(state): State<AppState>,
+    Https(https): Https,
+    headers: HeaderMap,
     Form(typed): Form<NewKey>,
 ) -> Result<Response, Problem> {
     match issue(&state, &visitor, typed.clone()).await {
         Ok((key, record)) => {
-            let page = KeyPage { shell: visitor.shell(Page::Access), key, record };
+            let here = base_url(&headers, https);
+            let page = KeyPage { shell: visitor.shell(Page::Access), key, record, here };
             Ok(Html(page.render()?).into_response())
         }
         Err(refused) => {

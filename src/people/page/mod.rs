@@ -48,7 +48,7 @@ struct ConfirmPage {
 
 /// The empty form that confirms an action.
 #[derive(Deserialize)]
-struct Confirmed {}
+pub(crate) struct Confirmed {}
 
 fn number(text: &str) -> Result<i64, String> {
     let id = text.parse().ok().filter(|id| *id > 0);

@@ -13,13 +13,16 @@ use utoipa_axum::routes;
 
 use crate::{
     people::{Scope, gate::Caller},
-    platform::http::{
-        AppState, Finding, Kind, Problem,
-        extract::{Incoming, Json, Path, Query, ReleaseName, check_media_type},
-        routes::Routes,
-        schema::{BytesSchema, MethodNameSchema, free_object},
-        spool::spool_to,
-        uncancelled::uncancelled,
+    platform::{
+        db::Author,
+        http::{
+            AppState, Finding, Kind, Problem,
+            extract::{Incoming, Json, Path, Query, ReleaseName, check_media_type},
+            routes::Routes,
+            schema::{BytesSchema, MethodNameSchema, free_object},
+            spool::spool_to,
+            uncancelled::uncancelled,
+        },
     },
     releases::{
         LiveRelease,
@@ -193,6 +196,12 @@ async fn add(
     Caller(author): Caller,
     request: Request,
 ) -> Result<(StatusCode, Json<ReleaseBody>), Problem> {
+    let added = receive(state, author, request).await?;
+    Ok((StatusCode::CREATED, Json(ReleaseBody::new(added))))
+}
+
+/// Adds the archive in a request's body.
+pub(crate) async fn receive(state: AppState, author: Author, request: Request) -> Result<Listed, Problem> {
     check_media_type(request.headers(), "application/octet-stream or another type of a file", |found| {
         !found.starts_with("multipart/")
     })?;
@@ -203,12 +212,11 @@ async fn add(
     }
     let (sha256, most) = (sha256.to_ascii_lowercase(), state.limits.release_bytes);
     let file = spool_to(state.releases().make_file(), Incoming::new(request, most, state.limits)).await?;
-    let added = uncancelled(async move {
+    uncancelled(async move {
         let packed = Packed { file, sha256, most };
-        state.releases().add(packed, author, state.now()).await
+        Ok(state.releases().add(packed, author, state.now()).await?)
     })
-    .await?;
-    Ok((StatusCode::CREATED, Json(ReleaseBody::new(added))))
+    .await
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -2,3 +2,4 @@
 
 pub(crate) mod releases;
 pub(crate) mod routing;
+pub(crate) mod upload;

@@ -70,7 +70,8 @@ const ANALYST: Pages = &[
     ("results", "/evaluation/results"),
     ("segments", "/evaluation/segments?by=age&metric=recall_at_1"),
     ("evaluation-customers", "/evaluation/customers"),
-    ("docs", "/docs/problems"),
+    ("problems", "/docs/problems"),
+    ("docs", "/docs"),
     ("not-found", "/nothing"),
 ];
 

@@ -1,5 +1,7 @@
 //! The demo shop of docs/examples: the element on a page of another site.
 
+use std::collections::HashSet;
+
 use atelier::config::Limits;
 use axum::{Router, response::Html, routing::get};
 use serde_json::{Value, json};
@@ -114,7 +116,11 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
         window.until("document.querySelector('#cart').textContent === 'h-m, a-00568'").await;
         wrong.extend(violations(&window).await);
         assert_eq!(wrong, Vec::<String>::new(), "{width} px");
-        assert_eq!(window.run("return document.title").await, "Tiber blouse · Boutique", "nothing of it ran");
+        assert_eq!(
+            window.run("return document.title").await,
+            "Checked blouse · Boutique",
+            "nothing of it ran"
+        );
         let hanging = window.run("return document.documentElement.scrollWidth - innerWidth").await;
         assert_eq!(hanging, 0, "{width} px");
         let shift = window.run("return shift").await.as_f64().unwrap();
@@ -177,6 +183,8 @@ async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
         window.run(&set).await;
         window.until(&format!("document.querySelectorAll('atelier-looks')[1].shadowRoot.querySelector('h2').textContent === '{words}'")).await;
     }
+    window.run("document.querySelector('atelier-looks').setAttribute('heading-level', '4')").await;
+    window.until("['H4', 'H5'].every(tag => document.querySelector('atelier-looks').shadowRoot.querySelector(tag))").await;
     // A customer whose signature has expired is anyone: sees cards, and is counted.
     let counted = async || {
         let accepted = each(&shop.service.json("/feedback/counts").await["items"], "accepted");
@@ -197,6 +205,32 @@ async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
     window.run("document.querySelector('atelier-looks').setAttribute('article', 'gone')").await;
     window.until("window.failed !== ''").await;
     window.until("document.querySelector('atelier-looks').offsetHeight === 0").await;
+    window.run("window.failed = ''; document.querySelectorAll('atelier-looks')[1].removeAttribute('publishable-key')").await;
+    window.until("window.failed === 'the attribute publishable-key is missing'").await;
+}
+
+/// The demo's own page needs no key. Its policy admits the page's own style and script, and no others.
+#[apply(in_chromium)]
+async fn the_demo_has_a_product_page(db: TestDatabase) {
+    let service = Service::untouched_demo(&db).await;
+    let window = Window::open(Eyes { width: 1440, ..Eyes::default() }).await;
+    window.goto(&format!("{}/demo/shop", service.url)).await;
+    window.until(READY).await;
+    let drawn = ask(
+        &window,
+        "return all.flatMap(one => [...one.querySelectorAll('img')].map(one => new URL(one.src).search))",
+    );
+    let drawn: Vec<String> = serde_json::from_value(drawn.await).unwrap();
+    let colours = drawn.iter().map(|query| query.strip_prefix("?colour=").expect(query).split('&').next());
+    assert!(colours.collect::<HashSet<_>>().len() > 2, "drawings differ: {drawn:?}");
+    ask(&window, "document.querySelector('#buy').click(); all[0].querySelector('.add').click()").await;
+    window.until("document.querySelector('#cart').textContent.startsWith('a-00134, ')").await;
+    assert_eq!(
+        window.run("return getComputedStyle(document.querySelector('.product')).display").await,
+        "grid"
+    );
+    let shop = Service::demo_with(&db, Limits::default()).await;
+    shop.get("/demo/shop").is(404).await;
 }
 
 #[apply(on_sqlite)]

@@ -22,7 +22,9 @@ fn without_database(home: &Path, arguments: &[&str]) -> Command {
 async fn the_demo_has_a_database_of_its_own(_: TestDatabase) {
     let home = tempfile::tempdir().unwrap();
     for (verb, status) in [("serve", 201), ("demo", 200)] {
-        let served = Served::launch(without_database(home.path(), &[verb, "--address", "127.0.0.1:0"])).await;
+        let mut served =
+            Served::launch(without_database(home.path(), &[verb, "--address", "127.0.0.1:0"])).await;
+        assert_eq!(served.next_line(), format!("A product page of a shop: {}demo/shop\n", served.url));
         assert!(home.path().join("atelier/atelier-demo.db").exists());
         served.get("readyz").await.has(["\"demo\":true"]);
         // It keeps what it was told.

@@ -402,7 +402,7 @@ impl Browser {
         Self { url: self.url.clone(), http: self.http.clone(), session }
     }
 
-    fn call(&self, method: Method, path: impl AsRef<str>) -> Call {
+    pub fn call(&self, method: Method, path: impl AsRef<str>) -> Call {
         let cookie = format!("other=1; atelier_session={}", self.session.as_str());
         let call = Call(self.http.request(method, format!("{}{}", self.url, path.as_ref())));
         call.header("cookie", cookie).header("accept", "text/html")

@@ -127,7 +127,13 @@ async fn an_import_is_undone(db: TestDatabase) {
     service.post("/imports/999/undo", "application/json", "").is(404).await;
 
     service.delete("/customers/erased").is(204).await;
-    undo(&aged).is(200).await;
+    // An admin undoes it on its page.
+    let (admin, page) = (service.signed_in(Role::Admin).await, format!("/operations/imports/{}", aged["id"]));
+    let form = format!("{page}/undo");
+    admin.page(&page).await.has([&format!("action=\"{form}\"")]);
+    admin.post(&form, &[]).is(303).await;
+    admin.page(&page).await.has(["undone"]).lacks([&*form]);
+    admin.post(&form, &[]).is(409).await.text().has(["cannot be undone"]);
     service.get("/customers/erased").is(404).await;
     assert_eq!(service.json("/customers/older").await["features"]["age"], 28);
     assert_eq!(service.json("/customers/young").await["features"]["age"], 9, "a new customer stays");

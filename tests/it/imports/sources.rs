@@ -145,6 +145,13 @@ async fn a_source_that_lost_a_column_fails_until_it_is_forced(service: Service) 
     shop.set("id,type\na,hat\nb,coat\n", None);
     let (import, source) = service.fetch_source().await;
     source["state"]["failure"].as_str().unwrap().has(["price from 2 of the 2", "use force=true"]);
+    shop.set("id,type\na,hat\n,coat\n", None);
+    let (_, bad) = service.fetch_source().await;
+    bad["state"]["failure"]
+        .as_str()
+        .unwrap()
+        .has(["1 of 2 rows are bad", "the first is line 3: field \"id\" is missing"]);
+    shop.set("id,type\na,hat\nb,coat\n", None);
     assert_eq!((&import["state"], &source["state"]["failures"]), (&json!("failed"), &json!(1)));
     assert_eq!(service.json("/articles/a").await["price"], 10);
     let forced = service.post("/feeds/shop/fetch?force=true", "application/json", "").is(202).await;

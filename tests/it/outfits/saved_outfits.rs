@@ -397,7 +397,7 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(Stylist(service, 
 #[apply(on_sqlite)]
 async fn the_queue_has_drafts_and_customers(Stylist(service, browser): Stylist) {
     let queue = async || browser.page("/studio").await;
-    queue().await.has(["No saved outfit yet"]).lacks(["Longest without a new outfit"]);
+    queue().await.has(["Not styled here yet"]).lacks(["Longest without a new outfit"]);
     // The latest customers come first, until they have an outfit.
     put_customer(&service, "new", json!({})).await;
     let never = async || queue().await.between("id=\"never-title\"", "</section>");

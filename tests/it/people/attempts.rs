@@ -33,7 +33,7 @@ const PAGES: [(Role, &str); 4] = [
     ),
 ];
 /// Pages that everyone may see.
-const PUBLIC: [&str; 3] = ["/sign-in", "/widget.js", "/pictures/coat.svg"];
+const PUBLIC: [&str; 4] = ["/demo/shop", "/sign-in", "/widget.js", "/pictures/coat.svg"];
 
 fn pages() -> impl Iterator<Item = (Role, &'static str)> {
     PAGES.into_iter().flat_map(|(role, paths)| paths.split_whitespace().map(move |path| (role, path)))
@@ -42,7 +42,7 @@ fn pages() -> impl Iterator<Item = (Role, &'static str)> {
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 27] = [
+const FORMS: [(&str, Role, Fields); 29] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
@@ -53,6 +53,8 @@ const FORMS: [(&str, Role, Fields); 27] = [
     ("/operations/feeds", Role::Admin, &[("name", "shop"), ("url", "https://shop.example/feed.xml")]),
     ("/operations/feeds/shop/fetch", Role::Admin, &[]),
     ("/operations/feeds/shop/delete", Role::Admin, &[("version", "1")]),
+    ("/operations/imports/1/undo", Role::Admin, &[]),
+    ("/operations/releases", Role::Admin, &[]),
     ("/operations/releases/demo", Role::Admin, &[]),
     ("/operations/experiments", Role::Admin, &[("name", "x"), ("arm-0", "a"), ("arm-1", "b")]),
     ("/operations/experiments/x", Role::Admin, &[("version", "1"), ("to", "running")]),

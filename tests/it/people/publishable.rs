@@ -169,8 +169,8 @@ async fn pages_name_customers_only_as_the_shop_signed_them(db: TestDatabase) {
 async fn pages_see_only_public_attributes(Demo(service): Demo) {
     let (key, record) = publish(&service, SHOP).await;
     let secret = json!({
-        "type": "blouse", "gender": "women", "name": "Blouse", "brand": "Linden", "price": 50, "margin": 0.61,
-        "supplier": "Weaver", "image": "https://shop.example/b.jpg",
+        "type": "blouse", "gender": "women", "colour": "navy", "name": "Blouse", "brand": "Linden", "price": 50,
+        "margin": 0.61, "supplier": "Weaver", "image": "https://shop.example/b.jpg",
         "variants": [
             {"id": "b-s", "size": "S", "price": 49, "stock": 4141, "cost": 17.5},
             {"id": "b-m", "size": "M", "stock": {"zurich": 0}, "options": {"Länge": "L32"}, "gtin": "4006381333931"},
@@ -185,6 +185,7 @@ async fn pages_see_only_public_attributes(Demo(service): Demo) {
     service.put("/customers/her", &customer).is(201).await;
     let shown = json!({
         "id": "b", "type": "blouse", "name": "Blouse", "brand": "Linden", "price": 50, "image": "https://shop.example/b.jpg",
+        "drawing": "/pictures/blouse.svg?colour=navy&gender=women",
         "variants": [
             {"id": "b-s", "size": "S", "price": 49, "in_stock": true},
             {"id": "b-m", "size": "M", "options": {"Länge": "L32"}, "price": 50, "in_stock": false},
@@ -201,8 +202,18 @@ async fn pages_see_only_public_attributes(Demo(service): Demo) {
         with_customer(SIMILAR, &signed),
     ] {
         let answer = get(&service, &path, &key).ok().await;
-        let private =
-            ["margin", "0.61", "Weaver", "4141", "cost", "zurich", "gtin", "stock\":{", "\"sizes\""];
+        let private = [
+            "margin",
+            "0.61",
+            "Weaver",
+            "4141",
+            "cost",
+            "zurich",
+            "gtin",
+            "stock\":{",
+            "\"sizes\"",
+            "\"colour\"",
+        ];
         answer.to_string().lacks(private);
         assert_eq!(answer["warnings"], json!([]), "{path}");
         if let Some(items) = answer["items"].as_array() {

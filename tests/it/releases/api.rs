@@ -10,8 +10,9 @@ use std::{
 };
 
 use atelier::{config::Limits, platform::db::Actor, releases as live_release};
-use atelier_core::util::digest::sha256;
+use atelier_core::{domain::Role, util::digest::sha256};
 use flate2::{Compression, write::GzEncoder};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
@@ -226,6 +227,13 @@ async fn a_packed_release_is_added_and_not_activated(db: TestDatabase) {
     assert_eq!((entry.actor, &*entry.action, &*entry.subject), (Actor::Service, "release.add", "demo"));
     assert_eq!(Value::from(entry.details), json!({"sha256": sha256(&packed)}));
 
+    // The page's script sends it with the session's token, and tells what the answer says.
+    let admin = service.signed_in(Role::Admin).await;
+    for (csrf, status) in [(String::new(), 403), (admin.session.form_token(), 409)] {
+        let sent =
+            admin.call(Method::POST, "/operations/releases").body("application/octet-stream", packed.clone());
+        sent.header("x-csrf-token", csrf).header("x-content-sha256", sha256(&packed)).is(status).await;
+    }
     let problem = send(&service, packed.clone(), &sha256(&packed)).is(409).await.json();
     let detail = "there is a release demo already, and releases never change; give it another name";
     assert_eq!(problem["detail"], detail);

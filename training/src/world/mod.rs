@@ -11,6 +11,7 @@ mod catalogue;
 mod harmony;
 mod leanings;
 mod lexicon;
+mod names;
 mod occasion;
 mod palette;
 mod population;
@@ -33,6 +34,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use lexicon::Occasion;
+pub(crate) use names::invented;
 pub(crate) use posterior::{Evidence, ScoredContext};
 pub(crate) use profile::Context;
 pub(crate) use rows::outfit as to_outfit;
