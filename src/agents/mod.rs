@@ -64,7 +64,6 @@ struct Message {
     id: Option<Value>,
     /// Such as `tools/list` or `tools/call`.
     method: String,
-    /// What the method takes.
     #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = Object, required = false)]
     params: Option<Map<String, Value>>,
@@ -103,7 +102,6 @@ struct Answer {
     /// The message's id.
     #[schema(schema_with = id_schema)]
     id: Value,
-    /// What the method gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, required = false)]
     result: Option<Value>,
@@ -112,13 +110,12 @@ struct Answer {
     error: Option<Failure>,
 }
 
-/// What is wrong with a message. What is wrong with a tool's arguments is in its result.
+/// An error in a message. An error in a tool's arguments is in its result.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentError)]
 struct Failure {
     /// JSON-RPC's code of the error.
     code: i32,
-    /// What is wrong.
     message: Cow<'static, str>,
     /// More about the error, such as the supported versions.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -276,7 +273,7 @@ async fn apply(
         }
     };
     if revision == Revision::Latest {
-        let fields = result.as_object_mut().expect("it is made above; this is a bug");
+        let fields = result.as_object_mut().expect("it is made above");
         fields.extend(more.as_object().cloned().into_iter().flatten());
         fields.insert("resultType".into(), "complete".into());
         fields.insert("_meta".into(), json!({"io.modelcontextprotocol/serverInfo": about_us}));

@@ -224,11 +224,7 @@ impl Tool {
         properties.extend(body["properties"].as_object().cloned().into_iter().flatten());
         required.extend(body["required"].as_array().into_iter().flatten().filter_map(Value::as_str));
         properties.retain(|name, _| self.arguments.contains(&name.as_str()));
-        assert_eq!(
-            properties.len(),
-            self.arguments.len(),
-            "each argument is a property of the operation; this is a bug"
-        );
+        assert_eq!(properties.len(), self.arguments.len(), "each argument is a property of the operation");
         for (_, schema) in properties.iter_mut().filter(|(name, _)| is_number_of_items(name)) {
             schema["maximum"] = schema["maximum"].as_u64().unwrap_or(u64::MAX).min(MOST.into()).into();
             schema["default"] = USUAL.into();

@@ -1,4 +1,4 @@
-//! What the features keep beside each live release.
+//! The features' followers of each live release.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use crate::platform::{
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What is wrong, if anything is: with the database, and with the default method.
+/// The faults, if any, of the database and of the default method.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     store: Mutex<Option<StoreError>>,

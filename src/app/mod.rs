@@ -90,7 +90,7 @@ pub fn app(state: AppState) -> Router {
         .layer(around)
 }
 
-/// What every request and its answer pass: gives the request its ids, measures it and compresses its answer.
+/// Surrounds every request: gives it its ids, measures it and compresses its answer.
 async fn around(State(outside): State<Arc<(AppState, Gate)>>, mut request: Request, next: Next) -> Response {
     let (state, gate) = &*outside;
     let timer = metrics::RequestTimer::start(&request);

@@ -21,14 +21,14 @@ static SHOP: LazyLock<(Document, HeaderValue)> = LazyLock::new(|| {
     let page = page.replace("http://127.0.0.1:8080", "").replace(" publishable-key=\"atlp_YOUR_KEY\"", "");
     let [style, script] = [("<style>", "</style>"), ("<script>", "</script>")].map(|(begin, end)| {
         let inside = page.split_once(begin).and_then(|(_, rest)| rest.split_once(end));
-        let (inside, _) = inside.expect("the page has a style and a script; this is a bug");
+        let (inside, _) = inside.expect("the page has a style and a script");
         format!("'sha256-{}'", STANDARD.encode(Sha256::digest(inside)))
     });
     let policy = format!(
         "default-src 'none'; script-src 'self' {script}; style-src {style}; img-src 'self'; connect-src 'self'; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
-    let policy = HeaderValue::try_from(policy).expect("it is ASCII; this is a bug");
+    let policy = HeaderValue::try_from(policy).expect("it is ASCII");
     (Document::new("text/html; charset=utf-8", page), policy)
 });
 

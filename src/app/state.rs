@@ -27,7 +27,7 @@ use crate::{
     telemetry::Traces,
 };
 
-/// What the owner of a service chooses or opens; `Ground` says more.
+/// The choices of a service's owner; `Ground` says more.
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
 pub struct Parts {
     pub store: Store,

@@ -60,7 +60,7 @@ pub(crate) struct ArticleBody {
     public: Option<Public>,
 }
 
-/// What an article that anyone may read is shown for.
+/// The terms of showing an article to anyone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Public {
     /// The store whose stock counts; none for all.
@@ -69,7 +69,7 @@ pub(crate) struct Public {
 
 /// The address of the article's drawing, which the element for pages of shops shows where there is no photo.
 const DRAWING: &str = "drawing";
-/// What anyone may read of a variant that they may read at all.
+/// The public fields of a variant that anyone may read.
 pub(crate) const PUBLIC_OF_VARIANTS: [&str; 4] = ["id", "size", "options", "in_stock"];
 
 impl ArticleBody {
@@ -257,7 +257,7 @@ struct StoredFields {
     id: String,
     #[schema(value_type = ArticleTypeSchema)]
     r#type: String,
-    /// What the live release does not know of an article that it was not trained with. An attribute `warnings` is stored, but
+    /// Values of an article that are new to a live release trained without it. An attribute `warnings` is stored, but
     /// not in this answer.
     warnings: Vec<Finding>,
     #[serde(flatten)]
@@ -314,7 +314,7 @@ struct ArticlePut {
     price: Option<PriceSchema>,
     in_stock: Option<InStockSchema>,
     stock: Option<StockSchema>,
-    /// What a basket holds of it. The article's `sizes` and `stock` follow from theirs.
+    /// The entries for baskets. The article's `sizes` and `stock` follow from theirs.
     variants: Option<Vec<VariantSchema>>,
     embedding: Option<EmbeddingSchema>,
     #[schema(additional_properties)]

@@ -16,6 +16,6 @@ pub async fn refresh(releases: &Arc<Releases>) {
     // It continues after the timeout, so that the change is soon suggested.
     let refreshing = tokio::spawn(async move { releases.apply_change().await });
     if let Ok(refreshed) = timeout(PATIENCE, refreshing).await {
-        refreshed.expect("reading changes does not panic; this is a bug");
+        refreshed.expect("reading changes does not panic");
     }
 }

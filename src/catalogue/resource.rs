@@ -1,4 +1,4 @@
-//! What `/articles` and `/customers` have in common: reading, putting, patching and deleting.
+//! The common part of `/articles` and `/customers`: reading, putting, patching and deleting.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ pub(crate) trait Resource: db::Resource<Id: PathParameter + fmt::Debug> {
     type StoredBody: Serialize;
     type PutBody: DeserializeOwned + Send + 'static;
     type PatchBody: DeserializeOwned + Send + 'static;
-    /// What the API says of it, with the schemas that it names.
+    /// Describes it in the API, with the schemas that it names.
     fn describe() -> (Items<'static>, Vec<(String, RefOr<openapi::Schema>)>);
 
     fn unknown(id: &Self::Id) -> Problem;
@@ -82,7 +82,7 @@ async fn get<R: Resource>(
     read_answer(&conditions, stored, |value| Ok(R::Body::from(value)))
 }
 
-/// What a request that changes a value has beside its body.
+/// A changing request's parts besides its body.
 type Target<Id> = (State<AppState>, Caller, Path<Id>, Conditions);
 
 async fn put<R: Resource>(

@@ -32,7 +32,7 @@ const COUNTED: usize = 1_000;
 /// A search reads at most this many rows for each `COUNTED` results.
 const MOST_READ: usize = 20_000;
 
-/// What was found, or a page of it, in the order of ids.
+/// The results, or a page of them, in the order of ids.
 #[derive(Debug)]
 pub struct Found<T> {
     pub rows: Vec<T>,
@@ -225,7 +225,7 @@ impl Search {
 /// A text of a row, as it is compared.
 struct Text {
     field: String,
-    /// What somebody never wears does not describe them.
+    /// A no-go does not describe its customer.
     describes: bool,
     words: Vec<String>,
 }
@@ -299,7 +299,7 @@ impl<'s> Phrases<'s> {
         Self { schema, synonyms, values }
     }
 
-    /// What the first of these words say together, and how many they are. None if they are words like others.
+    /// The meaning of the first of these words, and how many they are. None if they are words like others.
     fn read(&self, words: &[&str]) -> Option<(Option<Word>, usize)> {
         const LONGEST: usize = 8;
         let plain = words.iter().take(LONGEST).take_while(|word| !word.contains(':')).count();
@@ -424,7 +424,7 @@ mod tests {
                 }
             }
         }
-        // What the database is asked for is part of what fits.
+        // The database is asked for a part of what fits.
         let groups = search("accessories trench-coats tee", &[]).groups();
         assert_eq!(groups[..2], [["accessor", "accessories"], ["trench", "trench-coats"]]);
         assert_eq!(groups[2], ["tee", "t shirt", "t-shirt", "tshirt", "tee"]);

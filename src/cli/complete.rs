@@ -106,8 +106,7 @@ impl Complete {
         fs::create_dir_all(&self.output).with_context(|| self.output.display().to_string())?;
         let mut missing = Vec::new();
         for input in parts {
-            let output =
-                self.output.join(input.file_name().expect("a file of a folder has a name; this is a bug"));
+            let output = self.output.join(input.file_name().expect("a file of a folder has a name"));
             if output.exists() {
                 eprintln!("{}: already exists", output.display());
             } else {

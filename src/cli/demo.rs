@@ -19,7 +19,7 @@ pub(super) async fn fill_and_issue_key(
     tell: impl Fn(&str) + Send + Sync,
 ) -> Result<Option<Key>> {
     if fill_if_empty(store, folder, &tell).await? {
-        let label = Name::new("demo").expect("it is a name; this is a bug");
+        let label = Name::new("demo").expect("it is a name");
         let opens = Opens::Scopes(Scope::ALL.into_iter().filter(|scope| *scope != Scope::Admin).collect());
         let now = SystemTime::now().into();
         return Ok(Some(Access::new(store.clone()).issue_key(&label, &opens, None, now).await?.0));
@@ -67,9 +67,9 @@ pub(super) async fn fill_if_empty(
             Ok(true)
         }
         End::Stopped(error) => Err(error.into()),
-        End::Cancelled => unreachable!("only jobs are cancelled; this is a bug"),
+        End::Cancelled => unreachable!("only jobs are cancelled"),
         End::Refused(_) => {
-            let first = report.errors.first().expect("a refused import has a bad row; this is a bug");
+            let first = report.errors.first().expect("a refused import has a bad row");
             bail!("all {} rows in {} are bad; the first is {first}", report.bad, folder.display())
         }
     }

@@ -190,7 +190,7 @@ impl Export {
     }
 }
 
-/// What a customer bought on one day is an order, unless the events name one.
+/// A customer's purchases of a day are an order, unless the events name one.
 fn order_line(bought: Bought) -> OrderLine {
     let Bought { customer, article, order, at, returned } = bought;
     let order = order.unwrap_or_else(|| format!("{customer}/{}", date(day_of(at))));

@@ -252,7 +252,7 @@ async fn import_files(
         End::Imported(imported) => return Ok(Some((report, Imported { number, ..imported }))),
         End::Refused(reason) => eprintln!("nothing was imported: {reason}"),
         End::Stopped(error) => return Err(error).context("nothing was imported"),
-        End::Cancelled => unreachable!("only jobs are cancelled; this is a bug"),
+        End::Cancelled => unreachable!("only jobs are cancelled"),
     }
     Ok(None)
 }
@@ -380,7 +380,7 @@ pub(super) fn show_steps(tell: impl Fn(&str) + Send + Sync) -> impl Fn(Step<'_>)
                 }
             }
             Step::Ended { path, good, bad } => {
-                let (bar, began) = running.take().expect("it began; this is a bug");
+                let (bar, began) = running.take().expect("it began");
                 bar.finish();
                 let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
                 let (all, seconds) = (good + bad, began.elapsed().as_secs_f64());

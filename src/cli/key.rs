@@ -43,7 +43,7 @@ struct Create {
     /// Name of the program that will use the key.
     #[arg(long, value_name = "NAME")]
     label: String,
-    /// What the key allows: complete, catalogue, feedback, events, rules, admin or metrics. Repeatable, or joined with commas.
+    /// The key's scopes: complete, catalogue, feedback, events, rules, admin or metrics. Repeatable, or joined with commas.
     #[arg(long = "scope", value_name = "SCOPE", required_unless_present = "origins", value_delimiter = ',')]
     scopes: Vec<Scope>,
     /// Makes the key publishable: pages of this origin may use it, such as `https://shop.example`. Repeatable, or joined with commas.

@@ -139,7 +139,7 @@ impl Looks {
                 let times = Times { now, begun: asked, deadline: asked + PATIENCE };
                 // On another thread, because preparing questions takes as long as the answers.
                 let found = tokio::spawn(async move { complete(&route, &profiles, &wanted, times).await });
-                let found = found.await.expect("completing does not panic; this is a bug");
+                let found = found.await.expect("completing does not panic");
                 let found = found.map_err(|error| match error {
                     ServiceError::Faults(faults) => anyhow!("{}", faults[0].detail),
                     error => anyhow!(error),
@@ -150,7 +150,7 @@ impl Looks {
         let mut answers = stream::iter(articles.iter().copied()).map(find).buffered(threads * AT_A_TIME);
         let (mut done, mut looks) = (0, 0);
         while let Some((article, found)) = answers.try_next().await? {
-            let article = live.catalogue.article(article).expect("it was listed; this is a bug");
+            let article = live.catalogue.article(article).expect("it was listed");
             write_looks(&mut writer, article.id.as_str(), &found)?;
             (done, looks) = (done + 1, looks + found.looks.len() as u64);
             progress.set(done);

@@ -11,7 +11,7 @@ impl Progress {
     /// `total` has the unit of [`Progress::set`].
     pub(super) fn new(path: &Path, total: u64) -> Self {
         let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
-            .expect("the template is constant; this is a bug");
+            .expect("the template is constant");
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Self(ProgressBar::new(total).with_style(style).with_message(name))
     }

@@ -70,7 +70,7 @@ impl Serve {
         self.models.set(overrides);
     }
 
-    /// What is wrong with these flags before another verb, which would ignore them.
+    /// Why these flags do not go with another verb, which would ignore them.
     pub(super) fn ignored_by(&self, verb: &Verb) -> Option<String> {
         let serves = matches!(verb, Verb::Serve(_) | Verb::Demo(_));
         let reads_address = serves || matches!(verb, Verb::CheckHealth | Verb::SignInLink(_));
@@ -82,7 +82,7 @@ impl Serve {
     }
 }
 
-/// What is served from a database that is named.
+/// The content of a database that is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     OfDatabase,
@@ -270,7 +270,7 @@ pub(super) fn read_synonyms(settings: &Settings) -> Result<Synonyms> {
     let is_demo = settings.config.database.url.is_none();
     let Some(path) = &settings.config.shop.synonyms else {
         let text = if is_demo { include_str!("../../docs/synonyms.txt") } else { "" };
-        return Ok(Synonyms::parse(text).expect("the list is tested; this is a bug"));
+        return Ok(Synonyms::parse(text).expect("the list is tested"));
     };
     let name = settings.origins.name("shop.synonyms");
     let text = fs::read_to_string(path)

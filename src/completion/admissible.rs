@@ -16,7 +16,7 @@ use crate::platform::fault::Field;
 const MAX_TYPES: usize = 100;
 const MAX_EXCLUDED: usize = 1000;
 
-/// What passes the filters for any blank, and the blanks with their admissible articles. `known` are the articles that may
+/// The articles that pass for any blank, and the blanks with their admissible articles. `known` are the articles that may
 /// be suggested at all, `by_rules` those that the shop's rules exclude, and `counted` the rules for which feedback counts.
 pub(super) fn blanks(
     draft: &mut Draft<'_>,
@@ -57,7 +57,7 @@ pub(super) fn blanks(
     (common, blanks)
 }
 
-/// What the filters leave of the shop's articles, whatever a blank's type.
+/// The articles that the filters leave, whatever a blank's type.
 struct Limits {
     /// The articles that the method knows, without those of the outfit and those that the request excludes.
     all: Mask,
@@ -133,7 +133,7 @@ impl Limits {
         self.without(0)
     }
 
-    /// What passes without some of the filters: a bit for each of `excluded`.
+    /// Passes without some of the filters: a bit for each of `excluded`.
     fn without(&self, filters: usize) -> Mask {
         let mut mask = self.all.clone();
         for (position, (_, articles)) in self.excluded.iter().enumerate() {

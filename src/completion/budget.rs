@@ -10,7 +10,7 @@ use atelier_engine::catalogue::Catalogue;
 
 use super::prepare::{Blank, Draft, Slots};
 
-/// What is left for the blanks of an outfit.
+/// The rest for the blanks of an outfit.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: f64,
@@ -90,7 +90,7 @@ fn narrow(
     room
 }
 
-/// What blanks cost at least without the articles that are taken.
+/// Least cost of the blanks without the articles that are taken.
 fn reserve(blanks: &[&Cheapest], taken: &[u32]) -> f64 {
     let least = |cheapest: &&Cheapest| {
         find_free(cheapest, taken).or(cheapest.last()).map_or(0.0, |(_, price)| *price)

@@ -36,7 +36,7 @@ pub fn rank_biased_overlap<T: Eq + Hash>(one: &[T], other: &[T]) -> f64 {
 }
 
 fn real(number: usize) -> f64 {
-    f64::from(u32::try_from(number).expect("lists are short; this is a bug"))
+    f64::from(u32::try_from(number).expect("lists are short"))
 }
 
 #[cfg(test)]

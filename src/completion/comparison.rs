@@ -18,7 +18,7 @@ use crate::{
     releases::LiveRelease,
 };
 
-/// What is compared. At most one of the two lists has more than one entry.
+/// At most one of the two lists has more than one entry.
 #[derive(Debug, Clone)]
 pub struct Subjects {
     pub methods: Vec<Method>,

@@ -40,7 +40,7 @@ pub(super) fn choose(
         };
         let next = (0..pool.len())
             .reduce(|best, position| if worth(position) > worth(best) { position } else { best })
-            .expect("the pool is not empty; this is a bug");
+            .expect("the pool is not empty");
         // `remove` keeps the pool's order, which breaks ties.
         let next_suggestion = pool.remove(next);
         alike.remove(next);

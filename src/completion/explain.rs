@@ -20,7 +20,7 @@ const NOTICEABLE: f64 = 1.1;
 /// Most reasons for one suggestion.
 const MOST: usize = 5;
 
-/// What moved a suggestion, and by how much.
+/// A cause of a suggestion, and its effect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
     pub cause: Cause,
@@ -114,7 +114,7 @@ pub(super) async fn explain(
     Ok(())
 }
 
-/// What stylists made with the suggestion. That they made more with others is no reason to name.
+/// The stylists' outfits with the suggestion. More with other articles are no reason to name.
 fn outfits_with(conversation: &Conversation<'_>, prepared: &Prepared, article: u32) -> Option<Cause> {
     let found = conversation.outfits_with(prepared, article)?;
     let slot = |article: &u32| {
@@ -135,7 +135,7 @@ pub(super) struct Without {
 
 enum Away {
     Cause(Cause),
-    /// What is remembered of whole outfits; each suggestion has its own.
+    /// The memory of whole outfits; each suggestion has its own.
     Outfits,
 }
 

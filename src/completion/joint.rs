@@ -33,7 +33,7 @@ pub struct OutfitSet {
 struct Partial {
     filled: Vec<u32>,
     log_probability: f64,
-    /// What rules add to it for the order of sets.
+    /// The rules' offset in the order of sets.
     offset: f64,
 }
 
@@ -97,7 +97,7 @@ pub(super) async fn fill(
     beam.truncate(sets.most);
     let article = |index: u32| {
         let article = catalogue.article(index);
-        Arc::clone(article.expect("only what the shop has is admissible; this is a bug"))
+        Arc::clone(article.expect("only what the shop has is admissible"))
     };
     let set = |partial: Partial| OutfitSet {
         articles: prepared

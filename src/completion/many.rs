@@ -23,7 +23,7 @@ pub async fn complete_many(
     let mut outcomes: Vec<Option<Result<Completion, Vec<Fault>>>> = Vec::with_capacity(requests.len());
     let mut asked = Vec::new();
     for (position, request) in requests.iter().enumerate() {
-        assert_eq!(request.method, method, "they are asked together; this is a bug");
+        assert_eq!(request.method, method, "they are asked together");
         outcomes.push(match Prepared::new(served, request) {
             Ok(prepared) => {
                 let questions = questions(&prepared, request);
@@ -51,5 +51,5 @@ pub async fn complete_many(
         completion.add_variants(served, &requests[position], &prepared);
         outcomes[position] = Some(Ok(Completion { cost, ..completion }));
     }
-    Ok(outcomes.into_iter().map(|outcome| outcome.expect("each has one; this is a bug")).collect())
+    Ok(outcomes.into_iter().map(|outcome| outcome.expect("each has one")).collect())
 }

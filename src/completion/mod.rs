@@ -93,7 +93,7 @@ pub struct Request {
     pub probability: bool,
     /// Leaves out articles of the outfit that neither the shop nor the release has, with a warning; otherwise they are a fault.
     pub skip_unknown: bool,
-    /// What the caller said of the moment, by the articles' ids: those that the shop lacks get a warning.
+    /// The ids of articles in the request's `live`: those that the shop lacks get a warning.
     pub live: Vec<ArticleId>,
     /// Whether it is part of a batch that was admitted.
     pub admitted: bool,
@@ -152,7 +152,7 @@ pub struct Filters {
     /// The types that may fill a slot of the outfit.
     pub types: BTreeMap<usize, Vec<String>>,
     pub exclude: Vec<ArticleId>,
-    /// What the customer refused; there may be any number.
+    /// Refused by the customer; there may be any number.
     pub refused: Vec<ArticleId>,
     /// Only some of these.
     pub only: Option<Vec<ArticleId>>,
@@ -239,7 +239,7 @@ impl Suggestion {
         let article = catalogue.article(index);
         Self {
             index,
-            article: Arc::clone(article.expect("only what the shop has is admissible; this is a bug")),
+            article: Arc::clone(article.expect("only what the shop has is admissible")),
             probability: None,
             share: 0.0,
             lift: None,
@@ -270,7 +270,7 @@ pub struct Placement {
     pub admissible: bool,
 }
 
-/// What completions are made from: a release and a catalogue.
+/// Release and the catalogue that completions are made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Served<'a> {
     pub serving: &'a Serving,
@@ -358,7 +358,7 @@ fn read_answers(
     let outfit = std::mem::take(&mut prepared.outfit);
     let mut blanks = Vec::with_capacity(prepared.blanks.len());
     for blank in &prepared.blanks {
-        let mut answer = answers.next().expect("each question has its answer; this is a bug");
+        let mut answer = answers.next().expect("each question has its answer");
         personas = personas.or(answer.personas.take());
         steps = steps.or(answer.steps);
         blanks.push(read_answer(served, request, prepared, blank, answer, &mut unmet));
@@ -409,7 +409,7 @@ fn read_answer(
         let (index, placement) = ((*index)?, found.next()?);
         let (admissible, probability) = (blank.admissible.contains(index), placement.log_probability.exp());
         Some(Placement {
-            rank: placement.rank.expect("ranks were asked for; this is a bug"),
+            rank: placement.rank.expect("ranks were asked for"),
             probability: request.probability.then_some(probability),
             share: admissible.then(|| share(probability)),
             admissible,

@@ -1,4 +1,4 @@
-//! What may be offered with an outfit, whether or not a method can rank it: for lists that no model orders.
+//! Articles to offer with an outfit, whether or not a method can rank it: for lists that no model orders.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::platform::fault::Fault;
 
-/// What passes a request's filters and the shop's rules.
+/// Articles that a request's filters and rules let pass.
 #[derive(Debug)]
 pub struct Offered<'a> {
     served: Served<'a>,

@@ -24,9 +24,9 @@ pub struct Warning {
     /// Identifies the kind of warning; it never changes.
     #[schema(examples("article-not-in-release"))]
     pub code: &'static str,
-    /// What was found, and what it means for the answer.
+    /// The finding, and its effect on the answer.
     pub detail: String,
-    // What it is about, for pages with their own words: an article's id, a store, or a feature and its value.
+    // Its subject, for pages with their own words: an article's id, a store, or a feature and its value.
     #[serde(skip)]
     pub about: Vec<String>,
 }
@@ -82,7 +82,7 @@ pub(super) struct Prepared {
     /// None if no rule can concern it, or none does yet.
     pub(super) asked: Option<Asked>,
     pub(super) steer: Option<Steer>,
-    /// What passes the filters for any blank.
+    /// Passes the filters for any blank.
     pub(super) common: Arc<Mask>,
     pub(super) reading: Arc<Reading>,
     pub(super) placements_of: Vec<Option<u32>>,
@@ -263,7 +263,7 @@ impl<'a> Draft<'a> {
 
 /// The articles that a method of the release knows.
 pub(super) fn known(served: Served<'_>, method: Method) -> &Mask {
-    served.articles.known(method).expect("the method was checked; this is a bug")
+    served.articles.known(method).expect("the method was checked")
 }
 
 /// The positions of the named articles; None for articles that the method does not know.
@@ -278,7 +278,7 @@ fn positions(served: Served<'_>, request: &Request) -> Vec<Option<u32>> {
 /// The outfit by the articles' positions.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// What the method sees: positions and blanks.
+    /// The method's view: positions and blanks.
     pub(super) held: Vec<u32>,
     /// For each of `held`, its slot in the request.
     pub(super) positions: Vec<usize>,

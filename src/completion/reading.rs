@@ -43,7 +43,7 @@ impl Stored {
         owned.filter(|position| !again.iter().any(|of_type| of_type.contains(*position))).collect()
     }
 
-    /// What was last made, if it was of the same for the same catalogue, which is of one release.
+    /// The last reading, if it is of the same features and catalogue, which is of one release.
     fn last(&self, served: Served<'_>, given: Option<&Features>) -> Option<Arc<Reading>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         // The weak pointer keeps the address from another catalogue.
@@ -57,7 +57,7 @@ impl Stored {
     }
 }
 
-/// What a request's features mean to a release and a catalogue.
+/// A request's features as a release and a catalogue read them.
 #[derive(Debug)]
 pub(super) struct Reading {
     catalogue: Weak<Catalogue>,
@@ -120,7 +120,7 @@ impl Reading {
                     }
                     features.remove(&error.name);
                 }
-                schema.encode(&features).expect("invalid features were removed; this is a bug")
+                schema.encode(&features).expect("invalid features were removed")
             }
         };
         for warning in encoding.warnings.iter().take(MOST_WARNINGS) {

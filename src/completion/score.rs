@@ -65,8 +65,7 @@ pub async fn score(
     for (position, &index) in prepared.slots.iter().enumerate() {
         // Articles that left the catalogue are seen by the model, but not scored.
         let Some(article) = catalogue.article(index) else { continue };
-        let of_type =
-            catalogue.sets().of_type(article.kind()).expect("the catalogue has its type; this is a bug");
+        let of_type = catalogue.sets().of_type(article.kind()).expect("the catalogue has its type");
         let of_type = among(served, request, &prepared, position, &of_type);
         let mut slots = prepared.slots.clone();
         slots[position] = BLANK;
@@ -98,13 +97,13 @@ pub async fn score(
                 article,
                 probability,
                 log_probability: placement.log_probability,
-                rank: placement.rank.expect("ranks were asked for; this is a bug"),
+                rank: placement.rank.expect("ranks were asked for"),
                 share: share.min(1.0),
                 of_type: answer.admissible,
             }
         })
         .collect();
-    let count = f64::from(u32::try_from(articles.len()).expect("an outfit is small; this is a bug"));
+    let count = f64::from(u32::try_from(articles.len()).expect("an outfit is small"));
     let sum: f64 = articles.iter().map(|article| article.log_probability).sum();
     // Types differ in size; relative to its own type a belt can be as good as a coat.
     let against_type = |article: &ArticleScore| {
@@ -114,7 +113,7 @@ pub async fn score(
         .iter()
         .min_by(|a, b| against_type(a).total_cmp(&against_type(b)))
         .map(|article| article.slot)
-        .expect("there is an article; this is a bug");
+        .expect("there is an article");
     Ok(OutfitScore {
         mean_log_probability: sum / count,
         articles,

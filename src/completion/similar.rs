@@ -42,7 +42,7 @@ pub struct Similar {
     held_out: bool,
 }
 
-/// What tickets name as their method.
+/// The method that tickets name.
 const METHOD: &str = "similar";
 
 impl Similar {
@@ -73,7 +73,7 @@ pub async fn find(
 ) -> Result<Similar, ServiceError> {
     let live = Arc::clone(&route.live);
     let packed = live.catalogue.any_article(wanted.article);
-    let packed = Arc::clone(packed.expect("the caller found it; this is a bug"));
+    let packed = Arc::clone(packed.expect("the caller found it"));
     let request = Request {
         k: wanted.n,
         filters: Filters { store: wanted.store, ..Filters::default() },
@@ -97,7 +97,7 @@ pub async fn find(
         let customer = customer.filter(|_| resolved.request.stored.is_some());
         Ok(Similar { articles, variants, warnings, customer, held_out: resolved.held_out })
     });
-    ranking.await.expect("comparing articles does not panic; this is a bug")
+    ranking.await.expect("comparing articles does not panic")
 }
 
 /// The articles of the shop of the same type by their positions, the most similar first, with how similar they are. What few of them

@@ -1,6 +1,6 @@
 //! Applies the shop's rules to a request.
 //!
-//! What rules exclude leaves the admissible set, as filters have it. Boosts and buries are offsets of the engine's order, and the
+//! Excluded articles leave the admissible set, as filters have it. Boosts and buries are offsets of the engine's order, and the
 //! articles for pins and quotas come with its answer. [`arrange`] puts a blank's suggestions in their places.
 
 use std::{collections::HashSet, sync::Arc};
@@ -24,7 +24,7 @@ use crate::completion::rules::{Compiled, Effect, Rules, Situation, meets};
 #[derive(Debug)]
 pub(super) struct Steer {
     plan: Arc<Plan>,
-    /// What the engine has to do, if anything.
+    /// The engine's task, if it has any.
     pub(super) steering: Option<Arc<Steering>>,
     /// The articles that none of its blanks gets.
     pub(super) excluded: Option<Arc<Mask>>,
@@ -58,7 +58,7 @@ pub(super) struct Asked {
     positions: usize,
 }
 
-/// What the rules that concern a request say of the next article.
+/// The effects of a request's rules on the next article.
 #[derive(Debug)]
 pub(super) struct Concern {
     /// Their numbers, the most important first.
@@ -192,7 +192,7 @@ impl Steer {
             let mut suggestion = at
                 .and_then(|at| found[at].take())
                 .or_else(|| in_wanted.map(|candidate| read(*candidate)))
-                .expect("what is placed was found or wanted; this is a bug");
+                .expect("what is placed was found or wanted");
             let own_rank = suggestion.own_rank.or(in_wanted.and_then(|candidate| candidate.own_rank));
             let boosts = plan.all().filter(|rule| rule.offset().is_some() && rule.articles.contains(article));
             let is_offset = plan.offsets.of(article).abs() > 0.0;
@@ -235,7 +235,7 @@ pub(super) fn warn_unmet(unmet: Vec<(usize, String)>) -> Vec<Warning> {
     slots.into_iter().map(warning).collect()
 }
 
-/// What the rules that concern a request want of the suggestions for each of its blanks.
+/// The wishes of a request's rules for the suggestions of each blank.
 #[derive(Debug)]
 struct Plan {
     rules: Arc<Rules>,

@@ -79,7 +79,7 @@ impl Limits {
     }
 
     pub(super) fn check(self) -> Result<(), String> {
-        let all = toml::Table::try_from(self).expect("limits are a table of numbers; this is a bug");
+        let all = toml::Table::try_from(self).expect("limits are a table of numbers");
         if let Some((name, _)) = all.iter().find(|(_, limit)| limit.as_integer() == Some(0)) {
             return Err(format!("limits.{name} must be at least 1, found 0"));
         }

@@ -8,9 +8,9 @@ use std::{
 /// Bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// What all that shares it may use together.
+    /// The limit on all that share it together.
     pub limit: u64,
-    /// What nothing uses yet.
+    /// The unused part.
     pub left: u64,
 }
 

@@ -133,7 +133,7 @@ impl Server {
     }
 
     pub fn trusted_proxies(&self) -> Networks {
-        Networks::parse(&self.trusted_proxies).expect("checked when it was read; this is a bug")
+        Networks::parse(&self.trusted_proxies).expect("checked when it was read")
     }
 
     pub fn tls(&self) -> Option<(&Path, &Path)> {

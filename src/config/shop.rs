@@ -25,11 +25,11 @@ settings! {
 impl Shop {
     pub fn notation(&self) -> Notation {
         let notation = Notation::new(&self.currency, &self.locale);
-        notation.expect("checked when it was read; this is a bug")
+        notation.expect("checked when it was read")
     }
 
     pub fn zone(&self) -> Zone {
-        Zone::new(&self.time_zone).expect("checked when it was read; this is a bug")
+        Zone::new(&self.time_zone).expect("checked when it was read")
     }
 
     pub fn not_worn(&self) -> NotWorn {

@@ -17,7 +17,7 @@ pub use self::sql::{
 
 use crate::platform::http::AppState;
 
-/// What keeps something of customers in memory, and forgets one whose profile changes or goes. `app` lists them.
+/// The copies of customers in memory, which forget one whose profile changes or goes. `app` lists them.
 #[derive(Clone)]
 pub(crate) struct Copies(pub(crate) Arc<[Forget]>);
 

@@ -15,7 +15,7 @@ use crate::platform::{
 #[derive(Clone)]
 pub(crate) struct CustomerView {
     pub(crate) id: String,
-    /// What people call them, if their profile says so.
+    /// The customer's name, if their profile has one.
     pub(crate) name: Option<String>,
     pub(crate) photo: Option<String>,
     pub(crate) words: Vec<ProfileWord>,

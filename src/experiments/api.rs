@@ -73,7 +73,7 @@ impl ApiDocument for Experiment {
     }
 }
 
-/// What an experiment shows
+/// An experiment's figures
 ///
 /// The figures of each arm, how the others differ from the first, and what may be concluded. Intervals are by customer.
 #[utoipa::path(get, path = "/experiments/{name}/figures", operation_id = "getExperimentFigures", tag = "experiments",
@@ -138,7 +138,7 @@ async fn customers(
         }
         FileFormat::Parquet => {
             let bytes = tokio::task::spawn_blocking(move || experiments::to_parquet(&rows)).await;
-            let bytes = bytes.expect("writing columns does not panic; this is a bug");
+            let bytes = bytes.expect("writing columns does not panic");
             ([(header::CONTENT_TYPE, "application/vnd.apache.parquet")], bytes).into_response()
         }
     })

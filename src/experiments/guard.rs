@@ -1,4 +1,4 @@
-//! What may stop an experiment: how the arms of running experiments answer, in this process, beside the limits that each experiment has.
+//! Stops experiments: how the arms of running experiments answer, in this process, next to the limits that each experiment has.
 
 use std::{
     collections::HashMap,

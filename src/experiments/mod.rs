@@ -75,7 +75,7 @@ named! {
 
 named! {
     "a metric is accepted, bought, kept or revenue"
-    /// What arms are compared by, for each completion that was shown.
+    /// Compares arms, for each completion that was shown.
     #[derive(Default, Serialize, Deserialize, ToSchema)]
     #[serde(rename_all = "lowercase")]
     #[schema(as = ExperimentMetric)]
@@ -146,7 +146,7 @@ pub struct Experiment {
     pub parts: Vec<u8>,
 }
 
-/// What an arm must not exceed by more than chance, among its last 200 answers of a replica or more.
+/// Limits for an arm, beyond chance, in its last 200 answers of a replica or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = ExperimentLimits, example = json!({"latency_ms": 300, "errors": 0.01, "empty": 0.05, "returned": 0.6}))]
@@ -210,7 +210,7 @@ fn whole() -> u8 {
 }
 
 impl Experiment {
-    /// What becomes of the experiment as it was, if this is wanted of it. `taken` are the parts of other experiments that run.
+    /// The experiment after the wished change of `before`. `taken` are the parts of other experiments that run.
     fn following(
         mut self,
         name: &ExperimentName,
@@ -268,7 +268,7 @@ impl Experiment {
         Ok(self)
     }
 
-    /// What an arm was set to when the experiment started stays if a request leaves it out.
+    /// An arm's settings at the start of the experiment stay if a request leaves them out.
     fn keep_pinned(&mut self, before: &[Arm]) {
         for arm in &mut self.arms {
             if let Some(was) = before.iter().find(|was| was.name == arm.name) {
@@ -283,7 +283,7 @@ impl Experiment {
         self.arms.iter().find(|arm| arm.name == *winner)
     }
 
-    /// What else changes once it is shipped. `second` is the winner's release unless that is live.
+    /// The other changes once it is shipped. `second` is the winner's release unless that is live.
     fn consequences(&self, live: Option<&LiveRelease>, second: Option<&LiveRelease>) -> Vec<Consequence> {
         let Some(arm) = self.shipped() else { return Vec::new() };
         let ends = arm.without_rules.iter().filter_map(|rule| RuleName::new(rule).ok()).map(Consequence::End);
@@ -302,7 +302,7 @@ impl Experiment {
             let next = Routing { default_method: arm.method };
             consequences.push(Consequence::Set {
                 setting: ROUTING,
-                value: serde_json::to_string(&next).expect("a routing is plain JSON; this is a bug"),
+                value: serde_json::to_string(&next).expect("a routing is plain JSON"),
                 action: "routing.set",
                 subject: ROUTING.to_owned(),
                 details: json!({"before": routing.to_string(), "after": next.to_string()}),
@@ -399,7 +399,7 @@ impl Experiment {
         faults
     }
 
-    /// What feedback is counted by.
+    /// Feedback is counted by it.
     pub fn label(name: &ExperimentName, arm: &Arm) -> String {
         format!("{name}/{}", arm.name)
     }
@@ -415,7 +415,7 @@ impl Experiment {
     }
 }
 
-/// What requests may have while one release is live, and that another one would refuse.
+/// A request that the live release takes and another one would refuse.
 fn lacks(release: &LiveRelease, live: &LiveRelease) -> Option<String> {
     let (name, schema) = (release.name(), release.serving.release().schema());
     let live = live.serving.release().schema();
@@ -491,7 +491,7 @@ fn split(mut running: Vec<(ExperimentName, Experiment)>) -> Arms {
     Arms::new(running.into_iter().map(compile).collect())
 }
 
-/// What an experiment needs to start or to be shipped.
+/// An experiment's needs to start or to be shipped.
 #[derive(Debug, Default)]
 pub struct Ready {
     /// The release that is loaded for it.
@@ -700,7 +700,7 @@ pub fn to_parquet(rows: &[ArmCustomer]) -> Vec<u8> {
         PlainColumn::Doubles(rows.iter().map(|row| money(row.counts.revenue)).collect()),
     ];
     let columns = COLUMNS.into_iter().zip(columns).collect();
-    write_columns("customers", columns).expect("the columns have a value for each row; this is a bug")
+    write_columns("customers", columns).expect("the columns have a value for each row")
 }
 
 /// The release that an experiment needs besides the live one, while it is a draft or runs.
@@ -736,7 +736,7 @@ impl SecondRelease {
     }
 }
 
-/// What an experiment shows. Look at it as often as you like.
+/// An experiment's figures. Look as often as you like.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExperimentFigures)]
 pub struct Figures {
@@ -784,7 +784,7 @@ pub struct Difference {
     pub days_needed: Option<f64>,
 }
 
-/// What the figures say.
+/// The conclusion.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExperimentDecision)]
 pub struct Decision {
@@ -796,7 +796,7 @@ pub struct Decision {
     pub winner: Option<String>,
 }
 
-/// What may be concluded, at any look.
+/// A conclusion, valid at any look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {

@@ -4,7 +4,7 @@
 
 use crate::outcomes::acceptance::Share;
 
-/// What intervals leave out: they are right at all looks together in 95 of 100 experiments.
+/// The error of intervals: they are right at all looks together in 95 of 100 experiments.
 pub const ALPHA: f64 = 0.05;
 /// No interval before: the sequence is right for sums of many customers.
 pub const LEAST_CUSTOMERS: u64 = 100;

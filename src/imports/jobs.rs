@@ -69,7 +69,7 @@ const QUOTED: usize = 5;
 
 named! {
     "a mode is replace, merge, mirror or delete"
-    /// What a feed does to the rows that are stored.
+    /// How a feed changes the stored rows.
     #[derive(Default, Serialize, Deserialize, ToSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Mode {
@@ -93,7 +93,7 @@ pub struct FeedOptions {
     /// The table that the rows belong to.
     #[param(inline)]
     pub table: FeedTable,
-    /// What happens to the rows that are stored.
+    /// How rows change the stored ones.
     #[param(inline)]
     pub mode: Mode,
     /// `jsonl`, `csv`, `parquet`, `google-xml`, `google-tsv` or `shopify-csv`; without it, as the contents show.
@@ -121,7 +121,7 @@ pub struct FeedOptions {
     pub force: bool,
 }
 
-/// What the settings say of feeds.
+/// The settings for feeds.
 #[derive(Debug, Default)]
 pub struct FeedTerms {
     pub not_worn: NotWorn,
@@ -205,7 +205,7 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
-/// What an import did, or why it failed.
+/// An import's result, or its failure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ImportResult)]
 pub struct JobResult {
@@ -233,7 +233,7 @@ pub struct JobResult {
     pub errors: Option<Vec<ErrorKind>>,
     /// How many bad rows are of further kinds.
     pub other_bad: u64,
-    /// What is unusual about good rows, and what the live release does not know of new articles. Not in lists.
+    /// Unusual values of good rows, and values of new articles that the live release does not know. Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<Finding>>,
 }
@@ -253,7 +253,7 @@ pub struct ErrorKind {
 pub struct LineError {
     /// The line on which the row begins, from 1; in Parquet the number of the row.
     pub line: u64,
-    /// What is wrong with the line.
+    /// The error in the line.
     pub detail: String,
 }
 
@@ -394,7 +394,7 @@ impl Jobs {
             Running { stops, .. } if stops.len() >= MOST => return Err(StartError::Full),
             _ => {}
         }
-        let kept = serde_json::to_value(options).expect("options are plain JSON; this is a bug");
+        let kept = serde_json::to_value(options).expect("options are plain JSON");
         let (imports, now) = (self.0.store.by(author), self.0.clock.now().into());
         let id = imports.imports().add(feed.as_str(), options.table.as_str(), &kept, length, now).await?;
         let ((stop, stopped), (ended, told)) = (watch::channel(None), oneshot::channel());
@@ -490,7 +490,7 @@ impl Jobs {
         };
         let (state, result) = tokio::select! {
             ended = work => ended,
-            () = beat => unreachable!("a heart beats until it is dropped; this is a bug"),
+            () = beat => unreachable!("a heart beats until it is dropped"),
         };
         if state == ImportState::Done && !dry_run {
             shared.profiles.forget_all();
@@ -528,7 +528,7 @@ impl Jobs {
             Source::Opened(opened) => Ok(Some(opened)),
             Source::Fetched(file) => tokio::select! {
                 file = file => file.and_then(|file| {
-                    // What a server sends may be no feed, and nobody's business.
+                    // A server's answer may be no feed, and private.
                     let open = |file| {
                         let opened = self.open(job.table, &job.options, file);
                         opened.map_err(|reason| format!("what the server sent is no such file: {}", without_values(&reason)))
@@ -653,7 +653,7 @@ fn stopped_early(stop: Stop) -> (ImportState, JobResult) {
     (state, JobResult { failure: Some(reason.to_owned()), ..JobResult::default() })
 }
 
-/// What a caller may know. The flags of the command are parameters here.
+/// The error for a caller. The flags of the command are parameters here.
 fn describe(error: &ImportError) -> String {
     let mut text = match error {
         ImportError::Store(

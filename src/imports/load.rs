@@ -105,7 +105,7 @@ pub struct Options {
     pub skip_bad: bool,
     /// Take everything back at the end.
     pub dry_run: bool,
-    /// What rows of articles and customers do with stored ones.
+    /// How articles' and customers' rows change stored ones.
     pub change: Change,
     /// The format of the articles, or of a single file; `None` if it shows.
     pub format: Option<InputFormat>,
@@ -121,7 +121,7 @@ pub struct Options {
     pub most_rows: Option<u32>,
 }
 
-/// What rows of articles and customers do with stored ones.
+/// How articles' and customers' rows change stored ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {

@@ -66,7 +66,7 @@ fn name_parameters(text: &str) -> String {
     FLAGS.iter().fold(text.to_owned(), |text, (flag, parameter)| text.replace(flag, parameter))
 }
 
-/// What is unusual about good rows, and what a release does not know of articles, for an answer.
+/// The unusual values of good rows, and those that a release does not know, for an answer.
 fn list_warnings(report: &Report, census: Option<Census>, quote: impl Fn(&str) -> String) -> Vec<Finding> {
     let warning = |noted: &CountedWarning| {
         let all = if noted.rows > 1 { format!(" ({} rows in all)", noted.rows) } else { String::new() };
@@ -242,7 +242,7 @@ impl Importable for CustomerPatch {
     }
 }
 
-/// What is deleted counts as changed, and what is absent as unchanged.
+/// A deleted article counts as changed, an absent one as unchanged.
 impl Importable for Deletion<ArticleId> {
     async fn put(import: &mut Import, rows: &[Self]) -> Result<Outcome, StoreError> {
         let ids: Vec<ArticleId> = rows.iter().map(|Deletion(id)| id.clone()).collect();

@@ -27,7 +27,7 @@ pub enum By {
     Feature(String),
 }
 
-/// What an address calls a feature of the customers: `customer.age`.
+/// The address of a feature of the customers: `customer.age`.
 const FEATURE: &str = "customer.";
 
 impl By {

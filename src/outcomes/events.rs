@@ -219,7 +219,7 @@ impl Recorder<'_> {
         let is_said = |text: &String| !text.trim().is_empty();
         let (order, visitor) = (order.filter(is_said), visitor.filter(is_said));
         let at = self.check_time(time, now).map_err(ReportError::Fault)?;
-        // What was bought on a day was bought after all that was seen on it.
+        // A day's purchases come after all that was seen on it.
         let at = if is_date && kind.is_sale() { now.min(at + REST_OF_DAY) } else { at };
         let checked = check_id(&id)
             .and(check_line("order", order.as_deref()))
@@ -236,7 +236,7 @@ impl Recorder<'_> {
                 article.kind = article.kind.take().or_else(|| types.get(&event.article).cloned());
             }
         }
-        // What a caller does not let the shop keep is forgotten here.
+        // A visitor without consent is forgotten here.
         event.visitor = visitor.filter(|_| consent && event.customer.is_none());
         Ok((event, warning))
     }
@@ -284,7 +284,7 @@ impl Recorder<'_> {
             let detail = format!("{} was not suggested with this ticket; leave it out", event.article);
             return Err(ReportError::Fault(Fault::new("ticket", detail)));
         };
-        let number = |number: usize| u32::try_from(number).expect("a ticket is short; this is a bug");
+        let number = |number: usize| u32::try_from(number).expect("a ticket is short");
         let report = Report {
             id: event.id.clone(),
             completion_id: id.to_owned(),

@@ -129,7 +129,7 @@ pub(super) fn insert_refused<T>(
 ) -> Vec<Result<T, ReportError>> {
     let result = |refused: Option<ReportError>| match refused {
         Some(error) => Err(error),
-        None => others.next().expect("every other event has a result; this is a bug"),
+        None => others.next().expect("every other event has a result"),
     };
     refused.into_iter().map(result).collect()
 }
@@ -207,7 +207,7 @@ fn count(exposure: &Exposure, recorded: Recorded, kind: FeedbackKind, article: &
     }
 }
 
-/// What the catalogue and the release know of a suggested article.
+/// The facts of a suggested article, by catalogue and release.
 pub(crate) fn describe(live: Option<&LiveRelease>, release: &str, article: &ArticleId) -> SuggestedArticle {
     let Some(live) = live else { return SuggestedArticle::default() };
     let place = live.catalogue.position_of(article.as_str());
@@ -227,7 +227,7 @@ pub struct Viewing<'a> {
     pub person: PersonId,
     /// A known one.
     pub customer: Option<&'a CustomerId>,
-    /// What tells the outfit from the customer's others of the day: when it was begun, or its number if it was opened again.
+    /// Tells the outfit from the customer's others of the day: when it was begun, or its number if it was opened again.
     pub outfit: Option<i64>,
     pub completion_id: &'a str,
     pub live: &'a LiveRelease,
@@ -270,8 +270,7 @@ impl Viewing<'_> {
 
 pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -> Result<(), StoreError> {
     let ticket = read_recorded(viewing.completion_id);
-    let number =
-        |number: usize| u32::try_from(number).expect("an outfit and a page are short; this is a bug");
+    let number = |number: usize| u32::try_from(number).expect("an outfit and a page are short");
     let event = |Seen { slot, article, rank }: &Seen| {
         let event = FeedbackEvent {
             kind: FeedbackKind::Shown,
@@ -369,7 +368,7 @@ fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<(u32, bool),
         return Err(Fault::new("rank", "a rank is 1 or more, found 0"));
     }
     let rank = blank.rank_of(key.mark(article.as_str()));
-    let rank = rank.map(|rank| u32::try_from(rank).expect("a ticket is short; this is a bug"));
+    let rank = rank.map(|rank| u32::try_from(rank).expect("a ticket is short"));
     let in_outfit = ticket.outfit.iter().flatten().flatten().any(|other| other == article);
     match (rank, report.rank) {
         (Some(rank), Some(said)) if rank != said => {

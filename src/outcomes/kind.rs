@@ -1,4 +1,4 @@
-//! What became of a suggestion.
+//! Outcomes of a suggestion.
 
 use atelier_core::named;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 named! {
     "feedback is shown, accepted, rejected, bought, returned or kept"
-    /// What became of a suggestion.
+    /// The outcome of a suggestion.
     #[derive(PartialOrd, Ord, Hash, Deserialize, ToSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum FeedbackKind {

@@ -31,10 +31,10 @@ pub(super) type EventHash = [u8; 16];
 pub(super) type Hash = [u8; 32];
 /// Whose order, the order, and the article.
 pub(super) type Line = (Who, String, ArticleId);
-/// What columns of counts grow by.
+/// Added to columns of counts.
 pub(super) type Columns = BTreeMap<&'static str, i64>;
 
-/// What is stored, and with each report what follows from it.
+/// The stored data, and with each report its consequences.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub window: Duration,
@@ -54,7 +54,6 @@ pub(super) struct Ledger {
     pub changes: Changes,
 }
 
-/// What is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub feedback: Vec<NewFeedback>,
@@ -124,7 +123,7 @@ pub(super) struct Sale {
     pub value: Option<i64>,
     pub at: Timestamp,
     pub suggestion: Option<(Attribution, Hash)>,
-    /// What it adds to the revenue, if it counts for its suggestion. Of a return, at most what its purchase added is taken back.
+    /// Its part of the revenue, if it counts for its suggestion. Of a return, at most its purchase's part is taken back.
     pub revenue: Option<i64>,
 }
 
@@ -300,7 +299,7 @@ impl Ledger {
     }
 
     fn suggestion(&mut self, id: &Hash) -> &mut Suggestion {
-        self.suggestions.get_mut(id).expect("it was found before; this is a bug")
+        self.suggestions.get_mut(id).expect("it was found before")
     }
 
     /// Records that a suggestion was shown. A completion counts once for its customer.
@@ -478,7 +477,7 @@ impl Ledger {
     /// Notes what a sale adds to the counts of its suggestion, besides the outcome by its ticket. A return takes back at most what
     /// its purchase added.
     fn count_sale(&mut self, sale: &mut Sale, by: Attribution, id: &Hash) {
-        let suggestion = self.suggestions.get_mut(id).expect("it was found before; this is a bug");
+        let suggestion = self.suggestions.get_mut(id).expect("it was found before");
         let paid_back = |paid: i64, value: Option<i64>| value.map_or(paid, |value| value.min(paid));
         let value = sale.value.unwrap_or_default();
         let (window_column, revenue) = match sale.kind {
@@ -537,7 +536,7 @@ impl Ledger {
             sale.suggestion = Some(suggestion);
             self.attribute(&mut sale);
             self.changes.change(sale.clone());
-            self.sales.get_mut(line).expect("it was there; this is a bug")[place] = sale;
+            self.sales.get_mut(line).expect("it was there")[place] = sale;
         }
     }
 
@@ -579,7 +578,7 @@ pub(super) fn key_of_event(id: &EventHash) -> Hash {
 
 /// All that is stored of an event's or a visitor's id.
 pub(super) fn hash_event(id: &str) -> EventHash {
-    Sha256::digest(id)[..16].try_into().expect("a digest is longer; this is a bug")
+    Sha256::digest(id)[..16].try_into().expect("a digest is longer")
 }
 
 /// The suggestion that an event is about. Events of one kind about it count once.
@@ -663,7 +662,7 @@ mod tests {
         })
     }
 
-    /// What came back is not accepted, with a ticket or without.
+    /// Returned articles are not accepted, with a ticket or without.
     #[test]
     fn the_order_of_arrival_changes_no_count() {
         let [shown, accepted] = [("1", FeedbackKind::Shown), ("2", FeedbackKind::Accepted)]

@@ -1,4 +1,4 @@
-//! What became of suggestions: feedback, events, acceptance, and how often new articles were suggested.
+//! Outcomes of suggestions: feedback, events, acceptance, and how often new articles were suggested.
 
 pub mod acceptance;
 pub(crate) mod api;

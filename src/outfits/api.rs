@@ -91,15 +91,15 @@ pub(crate) struct OutfitBody {
     #[schema(examples("2026-12-05T14:34:00Z"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     link_expires_at: Option<String>,
-    /// What the link says above the outfit.
+    /// The text above the outfit there.
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
-    /// What the customer answered there.
+    /// The customer's answers there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     replies: Vec<ReplyBody>,
 }
 
-/// What a customer says about an outfit that they see by their link.
+/// A customer's answer to an outfit that they see by their link.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Reply)]
 struct ReplyBody {
@@ -113,7 +113,7 @@ struct ReplyBody {
     #[schema(examples("a-00568"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     article: Option<String>,
-    /// What they wrote.
+    /// Their text.
     #[schema(examples("Is it warm?"))]
     #[serde(skip_serializing_if = "String::is_empty")]
     text: String,

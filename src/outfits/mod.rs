@@ -58,7 +58,7 @@ async fn keep_pieces(store: &Store, seq: i64, outfit: &OpenOutfit) -> Result<(),
     store.saved_outfits().keep_pieces(seq, &articles.into_iter().filter_map(shown).collect::<Vec<_>>()).await
 }
 
-/// What a caller changes of an outfit beside its articles and features; what is `None` stays.
+/// A caller's changes of an outfit besides its articles and features; `None` keeps a value.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// Of an outfit without a customer.

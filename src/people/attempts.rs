@@ -58,7 +58,7 @@ impl Caller {
         }
     }
 
-    /// What an attempt counts for.
+    /// The counts of an attempt.
     fn counted(&self) -> impl Iterator<Item = (Counted, Rate)> {
         let of_name = match self {
             Self::Known(_) => None,
@@ -92,7 +92,7 @@ impl Attempts {
         let counted = self.rates().take(caller.sharing_turns(), 1, TURNS, Instant::now());
         counted.map_err(SignInError::TooMany)?;
         let hash = Arc::clone(&line.hash).acquire_owned().await;
-        Ok(Turn { _place: place, _hash: hash.expect("the semaphore is never closed; this is a bug") })
+        Ok(Turn { _place: place, _hash: hash.expect("the semaphore is never closed") })
     }
 
     /// How long to wait before the caller's next attempt, if it must wait.
@@ -145,7 +145,7 @@ impl Turn {
             let _until_the_end = self;
             work()
         };
-        spawn_blocking(run).await.expect("hashing does not panic; this is a bug")
+        spawn_blocking(run).await.expect("hashing does not panic")
     }
 }
 

@@ -177,7 +177,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        Ok(*parts.extensions.get().expect("the gate is before every operation; this is a bug"))
+        Ok(*parts.extensions.get().expect("the gate is before every operation"))
     }
 }
 

@@ -27,12 +27,12 @@ const SIGNING: &str = "atls_";
 #[expect(missing_debug_implementations, reason = "a secret must reach no log")]
 pub struct Key(String);
 
-/// What a key is for.
+/// A key's use.
 #[derive(Debug, Clone)]
 pub enum Opens {
     /// Operations of these scopes, to a program that keeps the key secret.
     Scopes(Vec<Scope>),
-    /// What product pages need, to pages of these origins. Their visitors can read the key.
+    /// Operations for product pages of these origins. Their visitors can read the key.
     Pages(Vec<PageOrigin>),
 }
 

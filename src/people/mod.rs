@@ -211,7 +211,7 @@ impl Access {
         Ok(hash.is_some_and(|hash| Token::of_device(&hash).hash() == device.hash()))
     }
 
-    /// What the device of a session keeps to be known later. None if its person has no password.
+    /// The token by which a session's device is known later. None if its person has no password.
     pub async fn device(&self, session: &Token, now: Timestamp) -> Result<Option<Token>, StoreError> {
         let Some(session) = self.session(session, now).await? else { return Ok(None) };
         let hash = self.store.people().password_hash(session.person.id).await?;
@@ -342,7 +342,7 @@ impl Access {
     pub async fn without_password(&self, now: Timestamp) -> Result<Option<Person>, StoreError> {
         let people = self.store.people();
         if people.list().await?.is_empty() {
-            let name = Name::new(FIRST).expect("the name is valid; this is a bug");
+            let name = Name::new(FIRST).expect("the name is valid");
             match people.create(&name, Role::Admin, None, now).await {
                 // Another replica that started at the same time may create the admin first.
                 Ok(_) | Err(StoreError::Conflict(_)) => {}

@@ -1,4 +1,4 @@
-//! What is stored apart from the requests that it is about: when keys and sessions were last used, and failed sign-ins. A database
+//! The notes stored apart from their requests: when keys and sessions were last used, and failed sign-ins. A database
 //! that is locked, full or slow must neither fail nor delay a request that only reads.
 
 use std::{
@@ -158,7 +158,7 @@ pub(super) enum Used {
     Session(TokenHash),
 }
 
-/// What was tried with a wrong password or link.
+/// The target of a wrong password or link.
 #[derive(Debug)]
 pub(super) enum Tried {
     Person(Name),

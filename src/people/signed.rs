@@ -42,8 +42,7 @@ pub fn read_signed(text: &str, secret: &SigningSecret, now: Timestamp) -> Result
         Some((signed, hex::decode(signature).ok()?, id, end.parse::<u32>().ok()?))
     });
     let (signed, signature, id, end) = parts.ok_or(SignedError::Unsigned)?;
-    let mac = Hmac::<Sha256>::new_from_slice(secret.0.as_bytes())
-        .expect("HMAC takes keys of any length; this is a bug");
+    let mac = Hmac::<Sha256>::new_from_slice(secret.0.as_bytes()).expect("HMAC takes keys of any length");
     // In constant time, so that a forger learns nothing from it.
     mac.chain_update(signed).verify_slice(&signature).map_err(|_| SignedError::Unsigned)?;
     let end = Timestamp::from_millis(i64::from(end) * 1000);

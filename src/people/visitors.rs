@@ -1,4 +1,4 @@
-//! What visitors of a shop's pages send: requests with a publishable key. Anyone can read that key and change what a page sends.
+//! The requests of visitors of a shop's pages, with a publishable key. Anyone can read that key and change what a page sends.
 
 use std::time::Instant;
 

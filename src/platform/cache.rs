@@ -113,7 +113,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
 struct Entries<K, V> {
     young: HashMap<K, Entry<V>>,
     old: HashMap<K, Entry<V>>,
-    /// What was added to the young ones.
+    /// Weight added to the young ones.
     weight: usize,
     /// The number of calls to `forget` and `forget_all`.
     changes: u64,

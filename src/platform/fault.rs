@@ -1,4 +1,4 @@
-//! What is wrong with a request, part by part, and why a use case has no answer.
+//! The faults of a request, part by part, and why a use case has no answer.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::db::StoreError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub field: Field,
-    /// What was found, what was expected, what to do.
+    /// The error, what was expected, and what to do.
     pub detail: String,
 }
 

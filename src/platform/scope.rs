@@ -1,10 +1,10 @@
-//! What keys may do, which every route names.
+//! Rights of keys, which every route names.
 
 use atelier_core::named;
 
 named! {
     "a scope is complete, catalogue, feedback, events, rules, admin or metrics"
-    /// What a key may do. Scopes are independent: none includes another.
+    /// A right of a key. Scopes are independent: none includes another.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum Scope {
         Complete = "complete",

@@ -22,7 +22,7 @@ impl Token {
         Self(hex::encode(Sha256::digest(format!("a secret of {}, by the form {form}", session.0))))
     }
 
-    /// What a device keeps that has signed in with this password. As hard to guess as the salt of the stored hash, and another
+    /// Token of a device that has signed in with this password. As hard to guess as the salt of the stored hash, and another
     /// one after a new password.
     pub(crate) fn of_device(password_hash: &str) -> Self {
         Self(hex::encode(Sha256::digest(format!("a device with the password {password_hash}"))))

@@ -66,7 +66,7 @@ pub struct PersonalData {
     pub feedback: Rows<FeedbackEvent>,
     #[schema(value_type = Vec<StoredEvent>)]
     pub events: Rows<StoredEvent>,
-    /// What they own is not suggested again.
+    /// Owned articles, not suggested again.
     #[schema(value_type = Vec<Purchase>)]
     pub purchases: Rows<Purchase>,
     /// Outcomes of suggestions in the arms of experiments.
@@ -89,7 +89,7 @@ struct NoteBody {
     /// Who wrote it.
     #[schema(examples("Ada"))]
     by: String,
-    /// What it says.
+    /// Its text.
     #[schema(examples("Prefers to be called in the evening"))]
     note: String,
 }
@@ -110,7 +110,7 @@ struct AuditBody {
     /// A `person` with an account, a program with a `key`, or the `service` itself.
     #[schema(examples("key"))]
     by: &'static str,
-    /// What was done.
+    /// The action.
     #[schema(examples("customer.put"))]
     action: String,
     /// The name or id of what was changed.
@@ -178,5 +178,5 @@ fn json_list<Row: Serialize>(
 }
 
 fn json_text(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("the bodies of answers are JSON; this is a bug")
+    serde_json::to_string(value).expect("the bodies of answers are JSON")
 }

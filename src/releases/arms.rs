@@ -101,7 +101,7 @@ impl Arms {
             }
             place -= share;
         }
-        unreachable!("the place is less than the sum of the shares; this is a bug")
+        unreachable!("the place is less than the sum of the shares")
     }
 }
 
@@ -109,7 +109,6 @@ impl Arms {
 fn place(text: &str, customer: &CustomerId, total: u64) -> u64 {
     let digest =
         Sha256::new().chain_update(text).chain_update([0]).chain_update(customer.as_str()).finalize();
-    let point = u64::from_be_bytes(*digest.first_chunk().expect("a digest is longer; this is a bug"));
-    u64::try_from((u128::from(point) * u128::from(total)) >> 64)
-        .expect("it is below the total; this is a bug")
+    let point = u64::from_be_bytes(*digest.first_chunk().expect("a digest is longer"));
+    u64::try_from((u128::from(point) * u128::from(total)) >> 64).expect("it is below the total")
 }

@@ -39,7 +39,7 @@ pub(super) async fn read(
     let release = Arc::clone(serving.release());
     let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release, Some(currency), synonyms));
     let (builder, first) = tokio::join!(builder, pages.try_next());
-    let mut builder = builder.expect("preparing articles does not panic; this is a bug");
+    let mut builder = builder.expect("preparing articles does not panic");
     let mut next = first.map_err(|error| error.1)?;
     while let Some(pages_read) = next {
         let release = Arc::clone(serving.release());
@@ -52,7 +52,7 @@ pub(super) async fn read(
         });
         // The database reads the next ones meanwhile.
         let (added, read) = tokio::join!(add, pages.try_next());
-        builder = added.expect("preparing articles does not panic; this is a bug")?;
+        builder = added.expect("preparing articles does not panic")?;
         next = read.map_err(|error| error.1)?;
     }
     let serving = Arc::clone(serving);
@@ -63,7 +63,7 @@ pub(super) async fn read(
         return_memory();
         (Arc::new(catalogue), Arc::new(articles))
     });
-    Ok(build.await.expect("building a catalogue does not panic; this is a bug"))
+    Ok(build.await.expect("building a catalogue does not panic"))
 }
 
 /// The catalogue after the changes from one revision to another, or None if it is to be read as a whole.
@@ -85,5 +85,5 @@ pub(super) async fn read_changes(
         let articles = serving.changed_articles(&articles, catalogue.index().clone(), &touched);
         Some((Arc::new(catalogue), Arc::new(articles)))
     });
-    Ok(change.await.expect("changing a catalogue does not panic; this is a bug"))
+    Ok(change.await.expect("changing a catalogue does not panic"))
 }

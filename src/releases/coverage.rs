@@ -1,4 +1,4 @@
-//! What the live release does not know: articles that it was not trained with, and their values that are new to it.
+//! The gaps of the live release: articles that it was not trained with, and their values that are new to it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,7 +26,7 @@ pub enum Unknown {
     FarEmbedding,
     /// An attribute that customers' features require something of, and that says nothing that can be compared.
     Unreadable { attribute: String },
-    /// What it says there is none of the schema's words.
+    /// No word of it is one of the schema's.
     FitsNobody { attribute: String, words: Vec<String>, expected: Vec<String> },
     /// It has sizes, and the schema requires sizes of other types only.
     AnySize { kind: String },
@@ -90,7 +90,7 @@ fn known_rest(value: &UnknownValue) -> &'static str {
     if value.is_type() { "other attributes" } else { "type and other attributes" }
 }
 
-/// What a release does not know of an article; nothing of one that it was trained with.
+/// The unknown parts of an article; none if the release was trained with it.
 pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
     if release.vocabulary().index_of(article.id.as_str()).is_some() {
         return Vec::new();
@@ -103,7 +103,7 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
             let is_far = said.embedding.iter().any(|number| number.abs() >= MOST_PROJECTED);
             let embedding = embedding.or_else(|| is_far.then_some(Unknown::FarEmbedding));
             let lacking: Vec<&str> = release.attributes_lacking(&said.values).collect();
-            // What it says in words that are new is named with them.
+            // New words of its attributes are named with them.
             let unsaid = lacking
                 .into_iter()
                 .filter(|name| ArticleEncoder::is_plain(name))
@@ -115,7 +115,7 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
     }
 }
 
-/// What keeps an article from the customers that it would fit, or gives it to others, by the release's schema.
+/// Attributes that keep an article from customers it would fit, or give it to others, by the release's schema.
 pub fn find_misfits(release: &Release, article: &Article) -> Vec<Unknown> {
     let schema = release.schema();
     let unreadable = schema.unreadable_requirements(article).into_iter();
@@ -253,7 +253,7 @@ pub struct Report {
     pub retired: usize,
     /// The methods that suggest new articles.
     pub open: Vec<Method>,
-    /// What the release does not know of new articles, and in how many; the most frequent first.
+    /// The gaps in what the release knows of new articles, how often; most frequent first.
     pub unknown: Vec<(UnknownValue, u64)>,
 }
 
@@ -274,7 +274,7 @@ pub async fn report(live: &Arc<LiveRelease>) -> Report {
         }
         census.into_sorted()
     });
-    let counted = count.await.expect("counting does not panic; this is a bug");
+    let counted = count.await.expect("counting does not panic");
     let value = |(unknown, articles)| match unknown {
         Unknown::Value(value) => Some((value, articles)),
         _ => None,

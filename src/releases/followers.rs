@@ -1,4 +1,4 @@
-//! What features keep beside a live release: each is compiled for it, and follows its changes. `app` lists them.
+//! Features' data on a live release: each is compiled for it, and follows its changes. `app` lists them.
 
 use std::{
     any::{Any, type_name},
@@ -14,12 +14,12 @@ use futures_util::{FutureExt, future::BoxFuture};
 use super::{LiveRelease, arms::Arms};
 use crate::platform::db::{Named, Store, StoreError};
 
-/// What the features of the program keep beside each live release.
+/// The followers of a live release, by feature.
 #[derive(Debug, Clone)]
 pub struct Following {
-    /// What all releases share.
+    /// Shared by all releases.
     pub shared: Vec<Arc<dyn Follower>>,
-    /// What is compiled for each, as it is before there is a release.
+    /// Compiled for each, as before there is a release.
     pub compiled: Vec<Arc<dyn Follower>>,
     /// The arms of the stored experiments that run.
     pub arms: fn(&[Named<ExperimentName>]) -> Arms,
@@ -29,12 +29,12 @@ pub struct Following {
 
 /// Something that a feature compiles for a live release.
 pub trait Follower: Any + fmt::Debug + Send + Sync {
-    /// What it becomes with a change; None if it stays.
+    /// Its next value after a change; None if it stays.
     fn follow(self: Arc<Self>, _change: Change<'_>) -> Followed<'_> {
         ready(Ok(None)).boxed()
     }
 
-    /// What it becomes if only the articles at these positions are others; None if it stays.
+    /// Its next value if only the articles at these positions changed; None if it stays.
     fn with_articles(
         self: Arc<Self>,
         _before: &Catalogue,
@@ -83,5 +83,5 @@ impl Change<'_> {
 /// The one of a type.
 pub(super) fn find<T: Follower>(followers: &[Arc<dyn Follower>]) -> &T {
     let found = followers.iter().find_map(|one| (&**one as &dyn Any).downcast_ref());
-    found.unwrap_or_else(|| panic!("nothing follows as {}; this is a bug", type_name::<T>()))
+    found.unwrap_or_else(|| panic!("nothing follows as {}", type_name::<T>()))
 }

@@ -73,7 +73,7 @@ pub struct LiveRelease {
     articles: i64,
     settings: i64,
     looks: i64,
-    /// What the catalogue takes, in this release and the one beside it.
+    /// The catalogue's memory in this release and the one next to it.
     pub memory: CatalogueMemory,
     /// The revision of articles that needs too much memory in these releases: the catalogue stays as it was before.
     too_large: Option<(i64, Copies)>,
@@ -113,13 +113,13 @@ impl LiveRelease {
         self.routing.default_method(default, |method| self.serving.has(method))
     }
 
-    /// What answers a request: the method that it names, or the release and the method of the customer's arm. Chooses the arm, so it is
+    /// A request's route: the method that it names, or the release and the method of the customer's arm. Chooses the arm, so it is
     /// called once for a request.
     pub fn route(self: Arc<Self>, named: Option<Method>, customer: Option<CustomerId>) -> Route {
         let customer_of_arm = customer.as_ref().filter(|_| named.is_none());
         let chosen = customer_of_arm
             .and_then(|customer| self.arms.choose(customer, || self.holdout.has(customer)))
-            // What only the live release answers is in no arm that has another one.
+            // An arm with another release has no request that only the live one answers.
             .filter(|arm| arm.release.as_deref().is_none_or(|release| self.find(release).is_some()));
         let Some(Chosen { label, release, method, without_rules }) = chosen.cloned() else {
             let method = named.unwrap_or_else(|| self.default_method());
@@ -136,7 +136,7 @@ impl LiveRelease {
         self.serving.methods().filter(|method| self.serving.is_open(*method))
     }
 
-    /// What follows for articles that the release was not trained with.
+    /// Consequence for articles that the release was not trained with.
     pub fn lack_of_articles(&self) -> String {
         match &*list_methods(self.open_methods()) {
             "" => "nothing can be suggested".into(),
@@ -161,7 +161,7 @@ impl LiveRelease {
         self.too_large.is_none()
     }
 
-    /// What it takes of each article, with the one beside it.
+    /// Its memory per article, and of the one next to it.
     fn copies(&self) -> Copies {
         let own = copies(&self.serving);
         self.second().map_or(own, |second| own + copies(&second.serving))
@@ -197,7 +197,7 @@ impl LiveRelease {
     /// the stored ones.
     ///
     /// # Errors
-    /// What an article cannot be, by the id in the change.
+    /// The faults of the changed articles, by their ids.
     pub fn with_changes(&self, changes: &[ArticlePatch]) -> Result<Self, Vec<Fault>> {
         let (mut articles, mut faults) = (BTreeMap::new(), Vec::new());
         for change in changes {
@@ -217,7 +217,7 @@ impl LiveRelease {
         let positions: Vec<u32> = articles.keys().copied().collect();
         let articles = articles.into_values().map(|article| (article.id.clone(), Some(article)));
         let next = self.catalogue.with_changes(articles, self.serving.release());
-        let (catalogue, _) = next.expect("an article of the same type keeps its position; this is a bug");
+        let (catalogue, _) = next.expect("an article of the same type keeps its position");
         let follow = |one: &Arc<dyn Follower>| {
             let followed = Arc::clone(one).with_articles(&self.catalogue, &catalogue, &positions);
             followed.unwrap_or_else(|| Arc::clone(one))
@@ -226,7 +226,7 @@ impl LiveRelease {
         Ok(Self { catalogue: Arc::new(catalogue), followers, ..self.clone() })
     }
 
-    /// What a feature keeps beside it.
+    /// A feature's value next to it.
     pub fn follower<T: Follower>(&self) -> &T {
         followers::find(&self.followers)
     }
@@ -383,7 +383,7 @@ impl Releases {
         &self.engine
     }
 
-    /// What a feature keeps of all releases together.
+    /// A feature's value for all releases.
     pub fn follower<T: Follower>(&self) -> &T {
         followers::find(&self.following.shared)
     }
@@ -550,7 +550,7 @@ impl Releases {
 
     /// Sets the routing. All replicas follow.
     pub async fn route(&self, routing: Routing, author: Author, now: Timestamp) -> Result<(), StoreError> {
-        let text = serde_json::to_string(&routing).expect("a routing is plain JSON; this is a bug");
+        let text = serde_json::to_string(&routing).expect("a routing is plain JSON");
         let before = self.current().map(|live| live.routing.to_string());
         let entry =
             Entry::new("routing.set", ROUTING, json!({"before": before, "after": routing.to_string()}));
@@ -742,7 +742,7 @@ impl Releases {
     ) -> T {
         let folder = Arc::clone(&self.folder);
         let work = task::spawn_blocking(move || work(&folder));
-        work.await.expect("work in the folder of releases does not panic; this is a bug")
+        work.await.expect("work in the folder of releases does not panic")
     }
 
     async fn load(&self, name: &str, beside: Copies) -> Result<LiveRelease, ActivateError> {
@@ -844,9 +844,9 @@ impl Releases {
     }
 }
 
-/// What one release takes of each article.
+/// One release's memory per article.
 fn copies(serving: &Serving) -> Copies {
-    let row_bytes = i64::try_from(serving.row_bytes()).expect("a row has few numbers; this is a bug");
+    let row_bytes = i64::try_from(serving.row_bytes()).expect("a row has few numbers");
     Copies { catalogues: 1, row_bytes }
 }
 

@@ -26,7 +26,7 @@ const HEADER: u64 = 512;
 /// Unpacks an archive of at most `most` bytes into a folder, and gives the release's name, which its own folder has.
 ///
 /// # Errors
-/// What is wrong with the archive (`Archive`), or why the disk refuses (`Disk`).
+/// `Archive` if the archive is wrong, `Disk` if the disk refuses.
 pub fn unpack(mut packed: &File, into: &Path, most: u64) -> Result<String, AddError> {
     packed.rewind().map_err(AddError::Disk)?;
     let mut packed = BufReader::new(packed);
@@ -113,7 +113,7 @@ fn read(packed: impl Read, into: &Path, most: u64) -> Result<String, AddError> {
     Ok(name)
 }
 
-/// What the archive says about the next file or all: times and the like. It may not say what they are called or how long.
+/// Checks an archive's note on the next file or all: times and the like, but no name and no length.
 fn check_about(entry: &mut impl Read, size: u64) -> Result<(), AddError> {
     let mut about = Vec::new();
     entry.take(MOST_ABOUT).read_to_end(&mut about).map_err(damaged)?;

@@ -32,7 +32,7 @@ const UNLOCKED: Duration = Duration::from_secs(10);
 /// After this time such a folder is left over whatever its lock says: some file systems have none.
 const LEFT_OVER: Duration = Duration::from_hours(24);
 
-/// What a model and its tables take in memory, in sizes of their files, and an article of the catalogue in bytes. Measured with the
+/// The memory of a model and its tables, in sizes of their files, and of an article of the catalogue in bytes. Measured with the
 /// models of a demo, one, five and eleven of them: 107 %, 89 % and 103 % of what the process grew by.
 const PER_MODEL: u64 = 4;
 const PER_TABLES: u64 = 3;
@@ -73,7 +73,7 @@ pub struct Listed {
 pub struct Packed {
     /// Without a name, at its start.
     pub file: File,
-    /// What the caller says that its SHA-256 is, in lower-case hexadecimal.
+    /// Its SHA-256 by the caller, in lower-case hexadecimal.
     pub sha256: String,
     /// The most bytes of its files.
     pub most: u64,

@@ -54,7 +54,7 @@ impl fmt::Display for Routing {
 }
 
 impl Routing {
-    /// What is wrong with it, for the release that is being served.
+    /// The fault in it, for the release that is being served.
     pub fn check(self, live: &LiveRelease) -> Option<Fault> {
         let method = self.default_method.filter(|method| !live.serving.has(*method))?;
         Some(Fault::new("default_method", format!("the release {} has no method {method}", live.name())))
@@ -93,7 +93,7 @@ impl Holdout {
     /// By a digest of the customer's id: the same on every replica, and still so if the share grows.
     pub fn has(self, customer: &CustomerId) -> bool {
         let digest = Sha256::new().chain_update("holdout\0").chain_update(customer.as_str()).finalize();
-        let point = u32::from_be_bytes(*digest.first_chunk().expect("a digest is longer; this is a bug"));
+        let point = u32::from_be_bytes(*digest.first_chunk().expect("a digest is longer"));
         f64::from(point) < self.0 * 2.0_f64.powi(32)
     }
 

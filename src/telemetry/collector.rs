@@ -31,7 +31,7 @@ pub(super) fn exporter(origin: Origin) -> SpanExporter {
         .with_retry_policy(RetryPolicy::disabled())
         .with_http_client(Collector::new(origin))
         .build()
-        .expect("an origin with a path is an endpoint, and there is a client; this is a bug")
+        .expect("an origin with a path is an endpoint, and there is a client")
 }
 
 /// The most bytes of a collector's answer, which says little.

@@ -41,7 +41,7 @@ thread_local! {
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What lines about a request say of it.
+/// Fields of log lines about a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Names(Arc<[(&'static str, String)]>);
 

@@ -126,7 +126,7 @@ impl Stopwatch {
         counts: &[(&'static str, usize)],
     ) {
         let Some((context, began)) = &self.0 else { return };
-        let tracer = context.get::<SdkTracer>().expect("checked in start; this is a bug");
+        let tracer = context.get::<SdkTracer>().expect("checked in start");
         let count = |&(key, count)| KeyValue::new(key, i64::try_from(count).unwrap_or(i64::MAX));
         let mut span = tracer
             .span_builder(name.to_string())

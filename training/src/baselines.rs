@@ -242,7 +242,7 @@ fn choose<T: Answers>(data: &Data, candidates: &[f64], mut make: impl FnMut(f64)
             best = Some((candidate, loss));
         }
     }
-    best.expect("there are candidates; this is a bug").0
+    best.expect("there are candidates").0
 }
 
 #[cfg(test)]

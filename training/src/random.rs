@@ -47,7 +47,7 @@ pub(crate) enum Table {
     New = 19,
     /// Where the search for an embedding's components begins.
     Embedding = 20,
-    /// What a new article counts as where it says nothing, by article.
+    /// A new article's values where it says nothing, by article.
     Unsaid = 21,
     /// The articles of an order or an outfit that has too many, by its number.
     Sampled = 22,
@@ -126,7 +126,7 @@ impl Stream {
             }
         }
         // Rounding can leave a remainder, which belongs to the last index with a weight.
-        weights.iter().rposition(|weight| *weight > 0.0).expect("weights are not all zero; this is a bug")
+        weights.iter().rposition(|weight| *weight > 0.0).expect("weights are not all zero")
     }
 
     /// Up to `count` distinct indices, drawn one after the other in proportion to the weights.

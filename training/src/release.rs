@@ -180,7 +180,7 @@ impl Plan<'_> {
         }
         let manifest = self.manifest(folder.path(), &chosen, &results, methods)?;
         put_json(&folder.path().join(MANIFEST), &manifest)?;
-        Release::open(folder.path()).context("the new release cannot be opened; this is a bug")?;
+        Release::open(folder.path()).context("the new release cannot be opened")?;
         folder.finish()?;
         Ok((place, rivals))
     }
@@ -212,7 +212,7 @@ impl Plan<'_> {
         let asked = if self.served.is_empty() { vec![] } else { beside_methods(data, data.development()) };
         for &baseline in self.served {
             let asked = asked.iter().find(|asked| asked.baseline.name == baseline.name());
-            let asked = asked.expect("every baseline that is served is asked; this is a bug");
+            let asked = asked.expect("every baseline that is served is asked");
             let development = asked.baseline.summary.cross_entropy.mean;
             best.insert(baseline.method(), Chosen { made: Made::Baseline(baseline), development });
         }
@@ -280,7 +280,7 @@ impl Plan<'_> {
             .iter()
             .min_by(|a, b| a.development.total_cmp(&b.development))
             .map(Chosen::method)
-            .expect("there is a method; this is a bug");
+            .expect("there is a method");
         let methods = chosen.iter().zip(results).zip(methods).map(|((chosen, (evaluation, _)), entry)| {
             MethodEntry { metrics: metrics(chosen, evaluation), ..entry }
         });
@@ -397,7 +397,7 @@ fn metrics(chosen: &Chosen<'_>, evaluation: &Evaluation) -> Map<String, Value> {
             "parameters": pair.about.parameters,
         });
     }
-    let Value::Object(metrics) = metrics else { unreachable!("an object was made; this is a bug") };
+    let Value::Object(metrics) = metrics else { unreachable!("an object was made") };
     metrics
 }
 

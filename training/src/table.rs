@@ -280,7 +280,7 @@ impl Table {
 impl Bounds {
     fn new(report: &Report) -> Self {
         let unknown = &report.unknown;
-        let largest = unknown.sizes.last().expect("the oracle draws at least eight contexts; this is a bug");
+        let largest = unknown.sizes.last().expect("the oracle draws at least eight contexts");
         Self {
             known: report.known.clone(),
             known_told_type: report.known_told_type.clone(),

@@ -1,4 +1,4 @@
-//! What unit tests share.
+//! Shared by unit tests.
 
 use std::{fs, path::Path};
 

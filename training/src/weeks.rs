@@ -43,10 +43,10 @@ const BEGIN: Timestamp = Timestamp::from_millis(1_788_134_400_000);
 const EPOCHS: u32 = 20;
 /// The share of bought pieces that come back.
 const RETURNED: f64 = 0.1;
-/// What each piece costs.
+/// Price of each piece.
 const VALUE: f64 = 50.0;
 
-/// What a simulation has.
+/// Size of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
@@ -112,7 +112,7 @@ impl Shop {
         Ok(writer.finish()?)
     }
 
-    /// What stylists made before the first week.
+    /// Stylists' outfits before the first week.
     pub fn first_outfits(&self) -> Vec<Outfit> {
         self.outfits(0, 0..self.size.outfits, None)
     }
@@ -133,7 +133,7 @@ impl Shop {
         numbers.map(outfit).collect()
     }
 
-    /// What customers bought in a week.
+    /// The customers' orders of a week.
     pub fn orders(&self, week: usize) -> Vec<OrderLine> {
         let mut stream = Stream::new(self.size.seed, Randomness::InWeek, usize::MAX - week);
         let mut lines = Vec::new();
@@ -161,7 +161,7 @@ impl Shop {
             visitor: None,
             consent: false,
             article: ArticleId::new(line.article.as_deref().unwrap_or_default())
-                .expect("the world's articles have ids; this is a bug"),
+                .expect("the world's articles have ids"),
             order: Some(line.order.clone()),
             value: Some(VALUE),
             time: Some(Timestamp::from_millis(line.time.millis() + shift)),
@@ -199,7 +199,7 @@ impl Shop {
     }
 }
 
-/// What came of each week.
+/// Results of each week.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weeks {

@@ -1,4 +1,4 @@
-//! What the service and the training tool share and nothing outside changes: the domain with its one encoder, helpers, and
+//! Shared by the service and the training tool, and changed by nothing outside: the domain with its one encoder, helpers, and
 //! drawings. Knows no files, databases, HTTP servers or models.
 
 pub mod domain;

@@ -51,7 +51,7 @@ impl Averages {
         let mut of_type: BTreeMap<u32, Vec<Option<Arc<Average>>>> = of_type.collect();
         let all = of_type.values_mut().chain([&mut averages.of_all]).flatten().flatten();
         for (average, number) in all.zip(0..) {
-            Arc::get_mut(average).expect("it was just made; this is a bug").number = number;
+            Arc::get_mut(average).expect("it was just made").number = number;
         }
         averages.of_type = of_type;
         averages

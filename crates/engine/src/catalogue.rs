@@ -159,7 +159,7 @@ impl CatalogueBuilder {
         let length = panels.length();
         let (mut present, mut placed) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
         for (Prepared { entry, facts }, is_present) in all {
-            let position = panels.take(entry.article.kind()).expect("there is room; this is a bug");
+            let position = panels.take(entry.article.kind()).expect("there is room");
             placed.push((position, entry, is_present));
             if is_present {
                 present.push((position, facts));
@@ -456,7 +456,7 @@ mod tests {
         assert!(changed.likeness(at("a"), at("b")).is_some_and(|alike| alike.abs() < 0.01));
     }
 
-    /// What a catalogue says, by ids instead of positions.
+    /// A catalogue's contents, by ids instead of positions.
     fn describe(catalogue: &Catalogue) -> Value {
         let mut all = Vec::new();
         for position in 0..u32::try_from(catalogue.index.len()).unwrap() {

@@ -9,7 +9,7 @@ use atelier_core::domain::Mask;
 
 use crate::pairs;
 
-/// What is known of a candidate, each as ln(1 + x).
+/// The numbers of a candidate, each as ln(1 + x).
 pub const FEATURES: usize = 7;
 /// The outfits of an article that are looked at, the latest. It bounds the time of a question: an article may be in a tenth of all
 /// outfits.
@@ -81,8 +81,8 @@ impl OutfitMemory {
         (0..number(self.outfits.starts.len() - 1)).map(|outfit| self.outfits.of(outfit))
     }
 
-    /// What the outfits that share two of the visible articles say of those that are wanted; what single articles say is in the
-    /// tables. An outfit that is learned from is left out: any with these articles and its size says the same of the target.
+    /// The say of outfits that share two of the visible articles on those that are wanted; single articles' is in the tables. An
+    /// outfit that is learned from is left out: any with these articles and its size says the same of the target.
     pub fn describe(&self, visible: &[u32], own: Option<Own>, is_wanted: impl Fn(u32) -> bool) -> Candidates {
         let rarities: Vec<f32> = visible.iter().map(|article| self.rarity(*article, own.is_some())).collect();
         let (mut said, mut named, mut left_out) = (Vec::new(), Vec::new(), own);
@@ -182,7 +182,7 @@ impl OutfitMemory {
     }
 }
 
-/// What an outfit of some articles says of each that is not visible. Rare articles that are `shared` say more.
+/// An outfit's say on each of its articles that is not visible. Rare articles that are `shared` say more.
 #[expect(clippy::cast_precision_loss, reason = "an outfit has few articles")]
 fn say(visible: usize, articles: usize, shared: usize, rare: f32) -> [f32; FEATURES] {
     let overlap = shared as f32;
@@ -206,7 +206,7 @@ impl Lists {
 }
 
 fn number(count: usize) -> u32 {
-    u32::try_from(count).expect("outfits have fewer than 4 billion articles; this is a bug")
+    u32::try_from(count).expect("outfits have fewer than 4 billion articles")
 }
 
 #[cfg(test)]

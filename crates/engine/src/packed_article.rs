@@ -38,7 +38,7 @@ pub struct Directions(Box<[Direction]>);
 type Direction = (Box<str>, Box<[i8]>);
 
 impl PackedArticle {
-    /// What a basket holds of it; empty if the article itself is.
+    /// Its entries for baskets; empty if the article itself is one.
     pub fn offers(&self) -> &[Offer] {
         &self.offers
     }
@@ -56,7 +56,7 @@ impl PackedArticle {
     pub fn describe(&self, offer: &Offer, in_stock: bool) -> Box<RawValue> {
         let fields = &self.json.get()[offer.range.clone()][1..];
         let text = format!("{{\"in_stock\":{in_stock},{fields}");
-        RawValue::from_string(text).expect("a variant is an object with an id; this is a bug")
+        RawValue::from_string(text).expect("a variant is an object with an id")
     }
 
     /// All but its embedding.
@@ -71,7 +71,7 @@ impl PackedArticle {
 
     /// About how many bytes it takes in a catalogue, apart from its rows in models' tables. Measured: docs/performance.md.
     pub fn memory(&self) -> usize {
-        /// What a catalogue keeps of every article and of every variant: ids, positions, places in sets.
+        /// A catalogue's bytes for every article and every variant: ids, positions, places in sets.
         const OF_ARTICLE: usize = 1000;
         const OF_VARIANT: usize = 550;
         let numbers = self.embedding.iter().flat_map(Embedding::lists).map(|(_, list)| list.len());
@@ -95,15 +95,15 @@ impl PackedArticle {
 
     pub fn unpack(&self) -> Article {
         let mut fields: Map<String, Value> =
-            serde_json::from_str(self.json.get()).expect("it was written from an article; this is a bug");
+            serde_json::from_str(self.json.get()).expect("it was written from an article");
         fields.retain(|name, _| !["id", "type"].contains(&name.as_str()));
         Article::new(self.id.clone(), &*self.kind, fields)
-            .expect("it was written from an article; this is a bug")
+            .expect("it was written from an article")
             .with_embedding(self.embedding.clone())
     }
 }
 
-/// What every article begins with.
+/// First fields of every article.
 #[derive(Serialize)]
 struct Own<'a> {
     id: &'a str,
@@ -113,9 +113,9 @@ struct Own<'a> {
 
 impl From<&Article> for PackedArticle {
     fn from(article: &Article) -> Self {
-        let json = to_raw_value(article).expect("an article is plain JSON; this is a bug");
+        let json = to_raw_value(article).expect("an article is plain JSON");
         let own = Own { id: article.id.as_str(), kind: article.kind() };
-        let own = to_raw_value(&own).expect("two texts are plain JSON; this is a bug");
+        let own = to_raw_value(&own).expect("two texts are plain JSON");
         let embedding = article.embedding().cloned();
         // Without the closing brace.
         let own_length = own.get().len() - 1;

@@ -30,26 +30,26 @@ use crate::{
 /// soon above float32's largest, 3.4e38.
 pub(crate) const LARGEST: f32 = 1e18;
 
-/// What an article's rows are made of.
+/// An article's parts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Composition {
     /// Its index in the vocabulary, if the release was trained with it.
     pub own: Option<u32>,
     /// Its values' numbers, ascending.
     pub values: Box<[u32]>,
-    /// What it counts as where it says nothing that a value stands for. Own vectors include it, so only articles without
-    /// them have it here.
+    /// Its averages where it says nothing that a value stands for. Own vectors include them, so only articles without
+    /// them have them here.
     pub averages: Box<[Arc<Average>]>,
-    /// What models take of its embedding. Own vectors include it, so only articles without them have it here.
+    /// Its embedding as models take it. Own vectors include it, so only articles without them have it here.
     pub embedding: Box<[f32]>,
 }
 
 /// The lengths of an article's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Widths {
-    /// What the trunk's blocks read.
+    /// The trunk's blocks read it.
     pub read: usize,
-    /// What the last layer reads beside the trunk's vector: the match.
+    /// The last layer reads it besides the trunk's vector: the match.
     pub matched: usize,
     pub personas: usize,
 }
@@ -94,7 +94,7 @@ pub struct Tables {
 struct Sums {
     own: Matrix,
     values: Option<Matrix>,
-    /// What each number of an embedding adds to the first columns.
+    /// Added to the first columns by each number of an embedding.
     embedding: Option<Matrix>,
     /// By the average's number, the sum of its values, once an article needed it.
     averages: RwLock<HashMap<u32, Arc<[f32]>>>,
@@ -231,7 +231,7 @@ impl Tables {
         }
     }
 
-    /// What makes the trunk's input `context`; None if the trunk reads features, or none.
+    /// Encoder of the trunk's input `context`; None if the trunk reads features, or none.
     pub fn context(&self) -> Option<&ContextEncoder> {
         self.context.as_ref()
     }

@@ -47,7 +47,7 @@ pub struct Report {
     pub left_out: u64,
     /// Each file with columns that are not read, and which; and what else is about a whole file.
     pub notes: Vec<String>,
-    /// What columns are probably, by their names, but are not read as.
+    /// Probable columns, by their names, that are not read as such.
     pub proposed: Vec<&'static str>,
 }
 

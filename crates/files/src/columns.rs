@@ -23,7 +23,7 @@ use super::{
 pub(super) const MOST_CELLS: usize = 1 << 16;
 const FEATURES: &str = "features";
 const PREFIX: &str = "features.";
-/// What is cut at the beginning and end of a column's name.
+/// Cut at the beginning and end of a column's name.
 pub(super) const PADDING: [char; 3] = [' ', '\t', '\u{a0}'];
 /// The most columns in a message.
 const SHOWN: usize = 20;

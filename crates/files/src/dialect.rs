@@ -18,7 +18,7 @@ use super::{NotWorn, Table};
 pub(super) const DELIMITERS: [Delimiter; 4] =
     [Delimiter::COMMA, Delimiter(b';'), Delimiter::TAB, Delimiter(b'|')];
 
-/// What differs in the files of an import.
+/// Differences between files of an import.
 #[derive(Debug, Clone, Default)]
 pub struct Dialect {
     /// Of CSV and Shopify's exports. Without one it is the first of `,`, `;`, tab and `|` with which the header has the columns
@@ -28,11 +28,11 @@ pub struct Dialect {
     pub encoding: Option<Encoding>,
     /// Of CSV and Parquet.
     pub map: Vec<Mapping>,
-    /// What is left out of feeds.
+    /// Left out of feeds.
     pub not_worn: NotWorn,
 }
 
-/// What separates the cells of a CSV file.
+/// Separates the cells of a CSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delimiter(pub(super) u8);
 

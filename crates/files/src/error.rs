@@ -99,7 +99,7 @@ impl FileError {
             (Ok(a), Ok(b), Ok(c)) => Ok((a, b, c)),
             (a, b, c) => {
                 let errors = [a.err(), b.err(), c.err()].into_iter().flatten();
-                Err(errors.reduce(Self::join).expect("one of them is an error; this is a bug"))
+                Err(errors.reduce(Self::join).expect("one of them is an error"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What shops call the columns that tables need, to propose how a header that does not fit is read.
+//! Shops' names for the columns that tables need, to propose how a header that does not fit is read.
 
 use atelier_core::domain::{KNOWN_ATTRIBUTES, Schema, search_key};
 

@@ -21,7 +21,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// UTF-8 or UTF-16; its name does not matter.
 pub(super) struct Input {
     source: Box<dyn BufRead + Send + Sync>,
-    /// What was read ahead, and how much of it is consumed.
+    /// The bytes read ahead, and how many are consumed.
     head: Vec<u8>,
     at: usize,
     read: Arc<AtomicU64>,

@@ -59,7 +59,7 @@ pub fn make_canonical(value: &mut Value) {
     match value {
         Value::Number(number) => {
             if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
-                *number = json_number(float).expect("JSON numbers are finite; this is a bug");
+                *number = json_number(float).expect("JSON numbers are finite");
             }
         }
         Value::Array(values) => values.iter_mut().for_each(make_canonical),

@@ -122,7 +122,7 @@ pub(super) fn write_row<T: Table>(output: &mut impl Write, fields: Fields) -> io
 /// The line of one row.
 pub fn json_line<T: Table>(row: &T, schema: &Schema) -> String {
     let row = CanonicalRow::<T>(row.to_fields(schema), PhantomData);
-    let mut line = serde_json::to_string(&row).expect("texts and numbers are JSON; this is a bug");
+    let mut line = serde_json::to_string(&row).expect("texts and numbers are JSON");
     line.push('\n');
     line
 }

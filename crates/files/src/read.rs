@@ -130,7 +130,7 @@ pub fn read_open<T: Table>(
         InputFormat::Table(Format::Csv) => {
             Source::Csv(Box::new(CsvReader::new::<T>(input, path, schema, dialect)?))
         }
-        InputFormat::Table(Format::Parquet) => unreachable!("it is read from its end; this is a bug"),
+        InputFormat::Table(Format::Parquet) => unreachable!("it is read from its end"),
         InputFormat::Feed(feed) => {
             if !describes_articles::<T>() {
                 return Err(FileError::Feed { path: path.to_owned(), feed: feed.as_str() });
@@ -146,7 +146,7 @@ pub fn read_open<T: Table>(
     Ok(Rows::new(source, path, schema))
 }
 
-/// What the beginning shows that is no table and no feed.
+/// Names a beginning that is no table and no feed.
 fn no_rows(head: &[u8]) -> Option<&'static str> {
     let begins = |with: &str| {
         head.trim_ascii_start()
@@ -234,7 +234,7 @@ impl<T> Rows<T> {
         }
     }
 
-    /// What columns of the file are probably, by their names.
+    /// The probable columns of the file, by their names.
     pub(super) fn proposed(&self) -> &[&'static str] {
         match &self.source {
             Source::Csv(reader) => reader.hint().map_or(&[], |hint| &hint.names),

@@ -54,7 +54,7 @@ pub struct LookPiece<'a> {
     pub variant: &'a str,
     /// The look's own article, which cannot be had; empty if it is this one.
     pub replaces: &'a str,
-    /// What the look costs; null in JSON Lines and NaN in Parquet if an article has no price.
+    /// Price of the look; null in JSON Lines and NaN in Parquet if an article has no price.
     pub total: f64,
 }
 
@@ -180,7 +180,7 @@ impl Columns {
                 (PlainColumn::Longs(numbers), Cell::Long(number)) => numbers.push(number),
                 (PlainColumn::Ints(numbers), Cell::Int(number)) => numbers.push(number),
                 (PlainColumn::Doubles(numbers), Cell::Double(number)) => numbers.push(number),
-                (column, cell) => unreachable!("{cell:?} in {column:?}; this is a bug"),
+                (column, cell) => unreachable!("{cell:?} in {column:?}"),
             }
         }
         self.rows += 1;

@@ -45,7 +45,7 @@ pub(super) type RowDigest = [u8; 16];
 
 pub(super) fn digest(bytes: impl AsRef<[u8]>) -> RowDigest {
     let digest: [u8; 32] = Sha256::digest(bytes).into();
-    *digest.first_chunk().expect("16 is less than 32; this is a bug")
+    *digest.first_chunk().expect("16 is less than 32")
 }
 
 /// Where a row is, and its schema.
@@ -201,7 +201,7 @@ impl Seen {
         split: Option<Split>,
         context: Context<'_>,
     ) -> Option<Repeat> {
-        let same = digest(serde_json::to_vec(same).expect("texts are JSON; this is a bug"));
+        let same = digest(serde_json::to_vec(same).expect("texts are JSON"));
         match self.outfits.entry(same) {
             Entry::Vacant(entry) => {
                 entry.insert((context.short_line(), split));

@@ -119,7 +119,7 @@ impl Personas {
         let (serving, states, turn) =
             (Arc::clone(&self.serving), Arc::clone(&self.states), Arc::clone(&self.turn));
         let work = async move {
-            let _turn = turn.acquire().await.expect("the semaphore is never closed; this is a bug");
+            let _turn = turn.acquire().await.expect("the semaphore is never closed");
             let progress = |done, of| {
                 let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
                 states.entry(method).or_default().working = Some((done, of));

@@ -90,7 +90,7 @@ fn failing(state: &AppState) -> Vec<(String, u32, String)> {
 
 fn time_of_day(now: SystemTime) -> String {
     let now = calendar::rfc3339(now);
-    let (_, time) = now.split_once('T').expect("a timestamp has a time of day; this is a bug");
+    let (_, time) = now.split_once('T').expect("a timestamp has a time of day");
     time.trim_end_matches('Z').to_owned()
 }
 

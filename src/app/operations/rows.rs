@@ -18,7 +18,7 @@ const MOST_ROUTES: usize = 40;
 
 pub(super) fn parameters(live: &LiveRelease, method: Method) -> String {
     let entry = live.serving.release().manifest().methods.iter().find(|entry| entry.method == method);
-    figures::count(entry.expect("what is served is in the manifest; this is a bug").parameters)
+    figures::count(entry.expect("what is served is in the manifest").parameters)
 }
 
 /// Questions without an answer, by reason.

@@ -80,7 +80,7 @@ fn path(values: &[Option<f64>]) -> String {
         // A single moment is a dot.
         let step = if drawing { "L" } else { "M" };
         let dot = if drawing { "" } else { "h.1" };
-        write!(path, "{step}{x:.1} {y:.1}{dot}").expect("writing to a String never fails; this is a bug");
+        write!(path, "{step}{x:.1} {y:.1}{dot}").expect("writing to a String never fails");
         drawing = true;
     }
     path

@@ -132,7 +132,7 @@ pub(crate) fn total<'a>(
     sum.map(|(sum, currency)| notation.price(sum, Some(currency)))
 }
 
-/// What the articles with a price in the shop's currency cost.
+/// Total of the articles with a price in the shop's currency.
 pub(crate) fn cost<'a>(articles: impl IntoIterator<Item = &'a Article>, notation: &Notation) -> f64 {
     let own = |article: &&Article| notation.currency(currency(article)) == notation.currency(None);
     articles.into_iter().filter(own).filter_map(Article::price).sum()

@@ -48,7 +48,7 @@ impl IntoResponseParts for TimingBody {
     fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Self::Error> {
         let Self { queue_ms, inference_ms, total_ms, .. } = self;
         let text = format!("queue;dur={queue_ms}, inference;dur={inference_ms}, total;dur={total_ms}");
-        let value = HeaderValue::try_from(text).expect("names and numbers; this is a bug");
+        let value = HeaderValue::try_from(text).expect("names and numbers");
         parts.headers_mut().insert(HEADER.clone(), value);
         Ok(parts)
     }

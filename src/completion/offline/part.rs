@@ -84,7 +84,7 @@ pub async fn complete_part(
             async move {
                 // On another thread, because preparing questions takes as long as the answers.
                 let answered = task::spawn(async move { answer(&job, chunk.rows).await }).await;
-                answered.expect("answering does not panic; this is a bug").map(|answers| (answers, at, total))
+                answered.expect("answering does not panic").map(|answers| (answers, at, total))
             }
         })
         .buffered(in_flight(job.workers));
@@ -95,7 +95,7 @@ pub async fn complete_part(
         }
         on_progress(at, total);
     }
-    if let Some(error) = reader.await.expect("reading does not panic; this is a bug") {
+    if let Some(error) = reader.await.expect("reading does not panic") {
         return Err(OfflineError::Row { path: input.to_owned(), error });
     }
     if done.bad == 0 || job.wanted.skip_bad {
@@ -176,7 +176,7 @@ async fn answer(
 }
 
 fn customer_of(outfit: &OpenOutfit) -> &CustomerId {
-    outfit.customer.as_ref().expect("every row of a file names a customer; this is a bug")
+    outfit.customer.as_ref().expect("every row of a file names a customer")
 }
 
 fn request(job: &Job, outfit: OpenOutfit, stored: Arc<Stored>) -> Request {
@@ -227,10 +227,10 @@ fn write_answer(
     }
     done.outfits += 1;
     for blank in &completion.blanks {
-        let slot = i32::try_from(blank.slot).expect("an outfit has few slots; this is a bug");
+        let slot = i32::try_from(blank.slot).expect("an outfit has few slots");
         for (rank, suggestion) in (1..).zip(&blank.suggestions) {
             writer.write(&SuggestionRow {
-                row: i64::try_from(line).expect("the number of a row fits into 63 bits; this is a bug"),
+                row: i64::try_from(line).expect("the number of a row fits into 63 bits"),
                 customer: customer.as_str(),
                 slot,
                 rank,

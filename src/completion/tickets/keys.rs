@@ -13,7 +13,7 @@ use crate::config::TicketTerms;
 
 /// Bytes of the signature in a ticket: too many to guess.
 pub(super) const SIGNATURE: usize = 16;
-/// What the key of the marks is derived from, and what marks of callers and of customers begin with. A ticket begins with its
+/// Begins what the marks' key is derived from; the next two begin marks of callers and of customers. A ticket begins with its
 /// version, which is none of them.
 const MARKS: [u8; 1] = [0];
 const CALLER: u8 = 1;
@@ -34,7 +34,7 @@ pub struct Key {
 
 impl Key {
     fn new(id: u32, made: Timestamp, bytes: [u8; 32]) -> Self {
-        let mac = Hmac::new_from_slice(&bytes).expect("HMAC takes keys of any length; this is a bug");
+        let mac = Hmac::new_from_slice(&bytes).expect("HMAC takes keys of any length");
         let marks = SipHasher24::new_with_key(&truncated(&mac, &MARKS));
         Self { id, made, bytes, mac, marks }
     }
@@ -51,7 +51,7 @@ impl Key {
     /// An article's id in a ticket. It is the same in every ticket of this key, and only the key tells which article it is.
     pub fn mark(&self, article: &str) -> Mark {
         let hash = self.marks.hash(article.as_bytes()).to_le_bytes();
-        *hash.first_chunk().expect("a mark is shorter; this is a bug")
+        *hash.first_chunk().expect("a mark is shorter")
     }
 
     /// A customer in the ticket of this number: another ticket has another mark of the same customer.
@@ -67,7 +67,7 @@ impl Key {
 
 fn truncated<const N: usize>(mac: &Hmac<Sha256>, text: &[u8]) -> [u8; N] {
     let mac = mac.clone().chain_update(text).finalize().into_bytes();
-    mac[..N].try_into().expect("it is shorter than the digest; this is a bug")
+    mac[..N].try_into().expect("it is shorter than the digest")
 }
 
 /// All keys, the oldest first. There is at least one.
@@ -104,11 +104,11 @@ impl Keys {
         let stored =
             |key: &Arc<Key>| StoredKey { id: key.id, made: key.made.millis(), key: hex::encode(key.bytes) };
         let stored: Vec<StoredKey> = self.0.iter().map(stored).collect();
-        serde_json::to_string(&stored).expect("keys are plain JSON; this is a bug")
+        serde_json::to_string(&stored).expect("keys are plain JSON")
     }
 
     pub(super) fn signing(&self) -> &Arc<Key> {
-        self.0.last().expect("there is a key; this is a bug")
+        self.0.last().expect("there is a key")
     }
 
     pub(super) fn get(&self, id: u32) -> Option<&Arc<Key>> {

@@ -86,7 +86,7 @@ impl Tickets {
         let first = Keys::first(random(), now).text();
         let stored = store.settings().get_or_set(SETTING, &first).await?;
         let keys = Keys::parse(&stored).ok_or(TicketError::Damaged)?;
-        let seed = u64::from_be_bytes(random()[..8].try_into().expect("eight bytes; this is a bug"));
+        let seed = u64::from_be_bytes(random()[..8].try_into().expect("eight bytes"));
         let tickets = Self(Arc::new(Shared {
             store: store.clone(),
             terms,

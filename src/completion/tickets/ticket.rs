@@ -36,7 +36,7 @@ pub struct Suggested {
     pub blanks: Vec<SuggestedFor>,
 }
 
-/// What was suggested for a blank.
+/// The suggestions for a blank.
 #[derive(Debug, Clone)]
 pub struct SuggestedFor {
     pub slot: usize,
@@ -164,7 +164,7 @@ impl Ticket {
         let mut bytes = Vec::with_capacity(ROOM);
         bytes.push(VERSION);
         bytes.extend(key.id.to_be_bytes());
-        postcard::to_extend(self, bytes).expect("a ticket has texts and numbers; this is a bug")
+        postcard::to_extend(self, bytes).expect("a ticket has texts and numbers")
     }
 
     /// Reads what [`Ticket::encode`] wrote. The signature is valid, so only a ticket of another version can be unreadable.

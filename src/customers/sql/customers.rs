@@ -50,7 +50,7 @@ impl Customers<'_> {
         Ok(row.fetch_optional(self.store.readers()?).await?)
     }
 
-    /// What each of these customers bought and did not send back.
+    /// Each customer's purchases, less those sent back.
     pub async fn purchases_of(
         self,
         ids: &[CustomerId],

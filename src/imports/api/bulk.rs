@@ -166,7 +166,7 @@ async fn import(
     uncancelled(async move {
         let done = opened.import(import, &options, census.as_mut(), &|_| {}, stop, |_, _, _| {}).await;
         let Outcome { report, end } = done.map_err(refuse)?;
-        // What failed to be committed may have been stored.
+        // A commit that failed may have stored rows.
         if let End::Imported(_) | End::Stopped(_) = end {
             state.profiles().forget_all();
             state.releases().apply_change().await;

@@ -71,7 +71,7 @@ struct Shared {
     holder: String,
     /// As they were when this replica last looked.
     listed: Mutex<Vec<Feed>>,
-    /// What holds leases.
+    /// Hold the leases.
     tasks: Mutex<JoinSet<()>>,
 }
 

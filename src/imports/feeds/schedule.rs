@@ -71,7 +71,7 @@ impl Times {
                 let days = [midnight, midnight + DAY];
                 let moments = days.into_iter().flat_map(|day| times.iter().map(move |time| day + time));
                 let next = moments.filter(|moment| *moment > now.millis()).min();
-                Timestamp::from_millis(next.expect("tomorrow has the times, too; this is a bug"))
+                Timestamp::from_millis(next.expect("tomorrow has the times, too"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What an admin says of a feed: a document whose secrets go to the feed's own server only.
+//! An admin's feed: a document whose secrets go to the feed's own server only.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ use crate::{
 
 /// The longest address, and the longest header with credentials.
 const LONGEST: usize = 2000;
-/// What stands for a value of a query where an address is shown, and for credentials in a backup.
+/// The signs for a query's value where an address is shown, and for credentials in a backup.
 const HIDDEN: [&str; 2] = ["…", "%E2%80%A6"];
 /// Why a feed of a restored backup is not fetched.
 pub const LACKS_CREDENTIALS: &str =
@@ -64,7 +64,7 @@ pub struct FeedSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, read_only)]
     pub stored_at: Option<String>,
-    /// What came of its fetches. The service sets it.
+    /// Result of its fetches. The service sets it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "ignore")]
     #[schema(read_only)]
     pub state: Option<FeedStatus>,
@@ -78,7 +78,7 @@ fn ignore<'de, D: Deserializer<'de>>(state: D) -> Result<Option<FeedStatus>, D::
     IgnoredAny::deserialize(state).map(|_| None)
 }
 
-/// What came of a feed's fetches.
+/// Result of a feed's fetches.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct FeedStatus {
     /// The last import, which `/imports/{id}` has while it is among the last.

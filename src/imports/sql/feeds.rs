@@ -1,4 +1,4 @@
-//! What a replica does with stored feeds: their documents with the state of their fetches.
+//! A replica's work with stored feeds: their documents with the state of their fetches.
 //!
 //! One replica at a time fetches a feed. It holds the feed's lease and renews it. Once the lease expires, another replica can
 //! take it, and the feed is still due.
@@ -33,7 +33,7 @@ pub struct Feed {
     pub leased_until: Option<Timestamp>,
 }
 
-/// What came of a feed's fetches. Times are in milliseconds.
+/// The results of fetches. Times are in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FeedState {

@@ -60,17 +60,17 @@ pub struct Import {
     store: Store,
     lock: Lock,
     number: i64,
-    /// What the catalogue took before it.
+    /// The catalogue's memory before it.
     memory: i64,
     now: Timestamp,
     /// How often each outfit, by half of its digest, appeared so far. A file may contain an outfit several times, and an
     /// export must write it as often.
     repeated: HashMap<[u8; 16], u32>,
-    /// What happened to each table's rows, for the audit log.
+    /// The changes of each table's rows, for the audit log.
     tables: BTreeMap<&'static str, TableCounts>,
     /// The articles that were added, changed or retired.
     changed: Changed,
-    /// What its record says once it is committed.
+    /// Its record's text once it is committed.
     result: Option<(ImportId, String)>,
     /// Whether it can be undone.
     is_kept: bool,
@@ -135,7 +135,7 @@ pub enum Undo {
     Record(ImportId),
 }
 
-/// What undoing an import did: the rows that are as before, and the new ones that are gone.
+/// Effects of undoing an import: the rows that are as before, and the new ones that are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undone {
     pub restored: u64,
@@ -342,7 +342,7 @@ impl Import {
         let (row_bytes, mut refused) = (self.store.row_bytes, Vec::new());
         let rows = outfits.iter().map(|outfit| {
             let row = OutfitRow::imported(outfit, row_bytes, millis, number)?;
-            let half = *row.digest().first_chunk().expect("16 is less than 32; this is a bug");
+            let half = *row.digest().first_chunk().expect("16 is less than 32");
             let times = repeated.entry(half).or_insert(0);
             *times += 1;
             Ok(if *times == 1 { row } else { row.repeated(*times - 1) })
@@ -434,13 +434,13 @@ impl Import {
 
     /// Makes all rows visible at once. The audit log has an entry for each table that changed.
     ///
-    /// What was [noted](Self::note_result) is stored with them.
+    /// A [noted](Self::note_result) result is stored with them.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         let ended = self.end().await;
         if ended.is_ok() && !self.erased.is_empty() {
             self.store.empty_log_soon().await;
         }
-        // What cannot be cleaned up now is when the next import begins.
+        // If this fails, the next import begins with it.
         let _ = self.abandon().await;
         ended
     }
@@ -540,7 +540,7 @@ impl Store {
         let mut transaction = lock.begin(self).await?;
         let undone = reopen(self, &mut transaction, number, record, now).await?;
         transaction.commit().await?;
-        // What cannot be cleaned up now is when the next import begins.
+        // If this fails, the next import begins with it.
         if clean(self, &mut lock, now).await.is_ok() {
             lock.release().await?;
         }
@@ -574,7 +574,7 @@ impl Store {
     }
 }
 
-/// What an import holds, so that one runs at a time, until its process ends at the latest.
+/// An import's hold, so that one runs at a time, until its process ends at the latest.
 enum Lock {
     File(#[expect(dead_code, reason = "closing it unlocks it")] File),
     /// It also writes through this connection: when that breaks, another import may begin. None after it is released.
@@ -606,7 +606,7 @@ impl Lock {
 
     fn connection(&mut self) -> &mut AnyConnection {
         let Self::Connection(Some(connection)) = self else {
-            unreachable!("Postgres has a connection until it is released; this is a bug")
+            unreachable!("Postgres has a connection until it is released")
         };
         connection
     }
@@ -892,7 +892,7 @@ fn without_unfit<Row>(
     })
 }
 
-/// What a row says of articles: the names of the attributes in the JSON of a column.
+/// A row's names of the articles' attributes, in the JSON of a column.
 fn attribute_names(row: &AnyRow, column: usize) -> Result<Vec<String>, StoreError> {
     let said: BTreeMap<String, Option<IgnoredAny>> = serde_json::from_str(row.try_get(column)?)
         .map_err(|error| StoreError::Other(format!("attributes are no JSON object: {error}")))?;

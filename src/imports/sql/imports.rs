@@ -83,7 +83,7 @@ pub struct Progress {
 
 named! {
     "an import is waiting, running, done, undone, unchanged, failed, cancelled or interrupted"
-    /// What an import does, or how it ended.
+    /// An import's state, or how it ended.
     pub enum ImportState {
         /// Another import runs.
         Waiting = "waiting",

@@ -74,7 +74,7 @@ struct EventBody {
     /// Connects a return with its purchase. Kept only with a customer, or a visitor's consent.
     #[schema(examples("10001"), max_length = 200)]
     order: Option<String>,
-    /// What was paid or paid back, in the shop's currency: below 1,000,000,000.
+    /// Amount paid or refunded, in the shop's currency: below 1,000,000,000.
     value: Option<PriceSchema>,
     /// When it happened, at most `events.late_days` ago; without it, now. `2026-11-21T14:34:00Z`, `21.11.2026 14:34`, or a date;
     /// UTC if it has no zone.
@@ -84,7 +84,7 @@ struct EventBody {
     ticket: Option<String>,
 }
 
-/// What happened to an article.
+/// An event of an article.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(dead_code, reason = "only the schema of a word")]
@@ -170,7 +170,7 @@ async fn record(
     let mut recorded = recorded.into_iter();
     let item = |read: Result<EventRow, Problem>| {
         let result = read.and_then(|event| {
-            let result = recorded.next().expect("every event has a result; this is a bug");
+            let result = recorded.next().expect("every event has a result");
             result.map(|result| RecordedEvent::new(event.id, result)).map_err(super::event_problem)
         });
         match result {

@@ -134,7 +134,7 @@ async fn report(
     check_pace(&state, &reader, author.peer, count)?;
     let mut results = record_all(&state, &reader, events, state.now()).await?;
     if !is_list {
-        let result = results.pop().expect("each event has a result; this is a bug");
+        let result = results.pop().expect("each event has a result");
         return result.map(|event| Json(FeedbackResult::One(event)));
     }
     let item = |result: Result<RecordedEvent, Problem>| match result {
@@ -186,7 +186,7 @@ async fn record_all(
         let mut recorded = recorded.into_iter();
         for report in part {
             let result = report.and_then(|(report, _)| {
-                let result = recorded.next().expect("every report has a result; this is a bug");
+                let result = recorded.next().expect("every report has a result");
                 let recorded = result.map_err(super::event_problem)?;
                 if let Some(customer) = report.customer.filter(|_| report.kind.is_sale()) {
                     state.profiles().forget(&customer);

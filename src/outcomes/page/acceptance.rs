@@ -66,7 +66,7 @@ struct AcceptancePage {
     events: Vec<[String; 3]>,
 }
 
-/// What suggestions are counted only of, to choose from.
+/// A choice of the suggestions to count.
 struct Filter {
     name: &'static str,
     label: &'static str,
@@ -102,7 +102,7 @@ impl AcceptanceQuery {
         Ok((by, days, found.map_err(query_problem)?))
     }
 
-    /// What there is to choose from in the period.
+    /// The choices in the period.
     async fn filters(&self, state: &AppState, since: i64) -> Result<Vec<Filter>, Problem> {
         let slot = self.slot.map(|slot| slot.to_string());
         let source = self.source.map(|source| source.to_string());
@@ -244,7 +244,7 @@ fn place(slot: &str) -> String {
 
 /// A line with its interval; days without suggestions have no point.
 fn draw_days(days: RangeInclusive<i64>, rows: &[(String, Outcomes)]) -> String {
-    let number = |day: i64| f64::from(i32::try_from(day).expect("a day of this era; this is a bug"));
+    let number = |day: i64| f64::from(i32::try_from(day).expect("a day of this era"));
     let mut series = Series { name: "", kind: 0, points: Vec::new(), marked: Vec::new(), band: Vec::new() };
     for day in days.clone() {
         let date = calendar::date(day);

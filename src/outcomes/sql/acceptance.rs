@@ -23,7 +23,7 @@ use crate::{
     platform::db::{StoreError, connect::Dialect, json, record::Record, text::short_line},
 };
 
-/// What an article was when it was suggested.
+/// An article as it was suggested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuggestedArticle {
     /// None if the catalogue lacks the article.
@@ -70,7 +70,7 @@ pub struct Sales {
     pub returned: u64,
     /// Purchases that were not returned.
     pub kept: u64,
-    /// What was paid less what was paid back, in the shop's currency, as far as events say it.
+    /// Payments less refunds, in the shop's currency, as far as events say it.
     // In thousandths; may be negative.
     #[serde(serialize_with = "write_money")]
     #[schema(value_type = f64)]
@@ -296,7 +296,7 @@ pub(crate) const SUMS: &str = "cast(sum(shown) as bigint) as shown, cast(sum(acc
      cast(sum(window_returned) as bigint) as window_returned, cast(sum(window_kept) as bigint) as window_kept, \
      cast(sum(window_revenue) as bigint) as window_revenue";
 
-/// What an event adds to the revenue.
+/// An event's part of the revenue.
 const REVENUE: &str = "coalesce(events.revenue, 0)";
 
 impl FromRow<'_, AnyRow> for Outcomes {

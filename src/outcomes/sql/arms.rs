@@ -24,7 +24,7 @@ pub struct ArmCounts {
     pub returned: i64,
     /// Bought and not returned.
     pub kept: i64,
-    /// What was paid less what was paid back, in the shop's currency.
+    /// Payments less refunds, in the shop's currency.
     // In thousandths.
     #[serde(serialize_with = "write_money")]
     #[schema(value_type = f64)]

@@ -1,4 +1,4 @@
-//! What customers and visitors did in the shop, and which suggestion it belongs to.
+//! Events of customers and visitors in the shop, and the suggestion each belongs to.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub struct Event {
     /// Thousandths of the shop's currency.
     pub value: Option<i64>,
     pub at: Timestamp,
-    /// What its ticket says, if it has one.
+    /// The suggestion by its ticket.
     pub suggestion: Option<(FeedbackEvent, SuggestedArticle)>,
 }
 
@@ -78,14 +78,14 @@ pub struct EventRecorded {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = EventStored)]
 pub struct StoredEvent {
-    /// What happened.
+    /// Kind of event.
     #[schema(examples("bought"))]
     pub kind: &'static str,
     /// The article, by its id.
     pub article: String,
     /// The order's id.
     pub order: Option<String>,
-    /// What was paid or paid back, in the shop's currency.
+    /// Amount paid or refunded, in the shop's currency.
     pub value: Option<f64>,
     /// When it happened.
     #[schema(examples("2026-11-21T14:34:00Z"))]
@@ -168,7 +168,7 @@ impl Events<'_> {
         pages::for_customer(self.store, customer, SQL, |row| row.try_get("seq"))
     }
 
-    /// What a customer bought, by the ids of articles, read in parts as needed.
+    /// A customer's purchases, by the ids of articles, read in parts as needed.
     pub fn purchases(
         self,
         customer: &CustomerId,
@@ -202,7 +202,7 @@ impl Events<'_> {
             .await
     }
 
-    /// What customers bought, in the order of arrival, read in parts as needed. A return is of its order, or of all
+    /// Customers' purchases, in the order of arrival, read in parts as needed. A return is of its order, or of all
     /// earlier purchases if it or the purchase names none.
     pub fn bought(self) -> impl Stream<Item = Result<Bought, StoreError>> + Send + use<> {
         const SQL: &str = "select seq, customer_id, article_id, order_id, at, cast(case when exists (select 1 from events as back \

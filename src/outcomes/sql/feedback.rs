@@ -1,4 +1,4 @@
-//! What people did with suggestions, which shows which method they accept.
+//! People's feedback on suggestions, which shows which method they accept.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ crate::platform::db::part! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = FeedbackStored)]
 pub struct FeedbackEvent {
-    /// What happened.
+    /// Kind of event.
     #[serde(serialize_with = "write_text")]
     #[schema(value_type = String, examples("bought"))]
     pub kind: FeedbackKind,
@@ -131,7 +131,7 @@ impl Feedback<'_> {
         article: &SuggestedArticle,
     ) -> Result<Recorded, StoreError> {
         let events = [(key.to_owned(), event.clone(), article.clone())];
-        self.record_all(&events).await?.pop().expect("an event has a result; this is a bug")
+        self.record_all(&events).await?.pop().expect("an event has a result")
     }
 
     /// Records events in one transaction, each as [`Feedback::record`] does: one that cannot be recorded leaves the others as

@@ -1,4 +1,4 @@
-//! What a [`Ledger`] begins with, read with one statement for each look-up, and its changes, written together.
+//! Contents of a new [`Ledger`], read with one statement for each look-up, and its changes, written together.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -59,7 +59,7 @@ pub(super) async fn take_turns(
                 .execute(&mut *transaction)
                 .await?;
             // The text may be one that the database cannot take.
-            let hash = *hash_key(completion).first_chunk().expect("a digest is longer; this is a bug");
+            let hash = *hash_key(completion).first_chunk().expect("a digest is longer");
             let sql = "select pg_advisory_xact_lock($1, $2)";
             sqlx::query(sql).bind(OF_COMPLETION).bind(i32::from_be_bytes(hash))
         }
@@ -409,7 +409,7 @@ impl Ledger {
     }
 }
 
-/// What customers bought and returned: of each customer and article how often, and when last.
+/// Customers' purchases and returns: of each customer and article how often, and when last.
 async fn write_purchases(
     connection: &mut AnyConnection,
     dialect: Dialect,

@@ -63,17 +63,17 @@ pub struct SavedOutfit {
     pub revision: i64,
     /// By slot, the name of the suggestion that a piece came from.
     pub suggested: BTreeMap<usize, String>,
-    /// What the customer's link says above the outfit.
+    /// Text above the outfit at the customer's link.
     pub message: Note,
-    /// What the customer answered there, the first one first.
+    /// The customer's answers there, the first one first.
     pub replies: Vec<Reply>,
     /// When they answered last, until a stylist has seen to it.
     pub replied_at: Option<Timestamp>,
-    /// What its articles were when it was saved, with the attributes that pages show.
+    /// Its articles when it was saved, with the attributes that pages show.
     pub pieces: Vec<Article>,
 }
 
-/// What a customer says about an outfit that they see by their link.
+/// A customer's answer to an outfit that they see by their link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// In milliseconds since 1970.
@@ -522,7 +522,7 @@ fn own_digest(outfit: &OpenOutfit, seq: i64) -> Result<[u8; 32], StoreError> {
     Ok(if outfit.customer.is_some() { digest } else { salted_digest(digest, "outfit", seq) })
 }
 
-/// What a change did, for the history.
+/// A change's effects, for the history.
 fn changes(before: &SavedOutfit, after: &SavedOutfit) -> serde_json::Value {
     let ids = |outfit: &SavedOutfit| -> HashSet<String> {
         outfit.outfit.slots.articles().map(ToString::to_string).collect()

@@ -104,7 +104,7 @@ fn actor_text(actor: Actor) -> String {
     }
 }
 
-/// What changed, then the other details with their names.
+/// The change, then the other details with their names.
 fn details(entry: &AuditEntry) -> Vec<(&str, String)> {
     const CHANGE: [&str; 2] = ["before", "after"];
     let (changed, others): (Vec<_>, Vec<_>) =

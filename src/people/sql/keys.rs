@@ -26,7 +26,7 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What makes a key publishable: only pages of these origins may use it.
+/// Makes a key publishable: only pages of these origins may use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publishable {
     /// Such as `https://shop.example`.

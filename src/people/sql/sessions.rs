@@ -25,7 +25,7 @@ pub struct Session {
     pub last_seen_at: Timestamp,
 }
 
-/// What a session begins with.
+/// The start of a session.
 #[derive(Debug, Clone, Copy)]
 pub enum Proof<'a> {
     /// The person's password has this hash, or they have none.

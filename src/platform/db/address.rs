@@ -55,7 +55,7 @@ pub(crate) fn redact(url: &str) -> String {
     }
     redacted.push_str(parsed.host_str().unwrap_or_default());
     if let Some(port) = parsed.port() {
-        write!(redacted, ":{port}").expect("writing to a String never fails; this is a bug");
+        write!(redacted, ":{port}").expect("writing to a String never fails");
     }
     redacted.push_str(parsed.path());
     redacted

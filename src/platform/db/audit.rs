@@ -78,7 +78,7 @@ impl Author {
     pub const SERVICE: Self = Self { actor: Actor::Service, peer: None };
 }
 
-/// What an entry says about a change. Its author is the store's.
+/// An entry about a change. Its author is the store's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry<'a> {
     pub action: &'a str,

@@ -163,7 +163,7 @@ fn sqlite_file(url: &str) -> Result<PathBuf, BackupError> {
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().expect("a file's absolute path has a folder; this is a bug")
+    path.parent().expect("a file's absolute path has a folder")
 }
 
 /// Ensures that a power cut does not take the file, or the names in the folder, back.

@@ -28,7 +28,7 @@ pub trait DocumentName: FromStr<Err = IdError> + Borrow<str> + Clone + Send + Sy
     /// Whether a change depends on the other documents, so that one changes at a time.
     const TAKES_TURNS: bool = false;
 
-    /// What the audit log and callers may see of a document that may hold secrets. None if no document of the kind does.
+    /// Part of a document with secrets that the audit log and callers may see. None if no document of the kind has any.
     fn without_secrets(_body: &Value) -> Option<Value> {
         None
     }
@@ -70,7 +70,7 @@ pub struct NewDocument {
     pub consequences: Vec<Consequence>,
 }
 
-/// What else a document changes, in its transaction.
+/// Another change, in the document's transaction.
 #[derive(Debug)]
 pub enum Consequence {
     /// A setting, with the entry's action, subject and details.

@@ -6,7 +6,7 @@ use super::{Store, StoreError};
 
 /// The rows that each table takes beyond those that it has when it is limited.
 const MORE: u64 = 2000;
-/// What the triggers say.
+/// The triggers' message.
 pub(crate) const FULL: &str = "the demo is full";
 
 /// Every table that callers and people add rows to. What the service notes by itself, such as the audit log, has no limit.

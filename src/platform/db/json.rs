@@ -45,7 +45,7 @@ pub(crate) fn parse_feature(text: &str) -> Result<FeatureValue, String> {
 
 /// The JSON of a value that always has one.
 pub(crate) fn text(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("maps, lists and texts are always JSON; this is a bug")
+    serde_json::to_string(value).expect("maps, lists and texts are always JSON")
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {

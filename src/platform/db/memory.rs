@@ -1,4 +1,4 @@
-//! What each replica holds in memory as a whole: the catalogue, and the shop's documents. A change after which it would not fit is
+//! The data in each replica's memory as a whole: the catalogue, and the shop's documents. A change after which it would not fit is
 //! refused in its transaction. Knows how the database counts it, and not what it is.
 
 use std::ops::Add;
@@ -65,7 +65,7 @@ fn check(
     Err(StoreError::TooLarge { what, bytes, most, share })
 }
 
-/// What the releases take of each article that a replica holds together.
+/// The memory per article of the releases that a replica holds together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Copies {
     /// Each release has its own.
@@ -82,7 +82,7 @@ impl Add for Copies {
     }
 }
 
-/// What the catalogue takes in memory, by the estimate that limits it.
+/// The catalogue's memory, by the estimate that limits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueMemory {
     /// Once, without its rows in models.
@@ -132,12 +132,12 @@ impl CatalogueMemory {
 }
 
 impl Store {
-    /// What the catalogue takes in such releases, with the rows of a running import.
+    /// The catalogue's memory in such releases, with the rows of a running import.
     pub async fn catalogue_memory(&self, copies: Copies) -> Result<CatalogueMemory, StoreError> {
         Ok(CatalogueMemory::read(&mut *self.readers()?.acquire().await?).await?.with(copies))
     }
 
-    /// What the catalogue takes in such releases. Checks that a replica has the memory for it, unless it takes no more than `before`.
+    /// The catalogue's memory in such releases. Checks that a replica has it, unless it is no more than `before`.
     pub async fn check_memory(&self, copies: Copies, before: i64) -> Result<CatalogueMemory, StoreError> {
         let memory = self.catalogue_memory(copies).await?;
         if memory.check(self, before).is_ok() {

@@ -235,7 +235,7 @@ pub(crate) use part;
 macro_rules! values {
     ($($value:expr),+ $(,)?) => {{
         let mut values = sqlx::any::AnyArguments::default();
-        $(sqlx::Arguments::add(&mut values, $value).expect("a column has such values; this is a bug");)+
+        $(sqlx::Arguments::add(&mut values, $value).expect("a column has such values");)+
         values
     }};
 }

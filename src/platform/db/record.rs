@@ -7,7 +7,7 @@ use sqlx::{Any, Decode, FromRow, Row, Type, any::AnyRow};
 
 use super::StoreError;
 
-/// What rows are read into.
+/// Rows are read into it.
 pub(crate) trait Readable: for<'r> FromRow<'r, AnyRow> + Send + Unpin {}
 
 impl<T: for<'r> FromRow<'r, AnyRow> + Send + Unpin> Readable for T {}

@@ -1,4 +1,4 @@
-//! What articles and customers have in common: rows that are read, put, changed and deleted by their ids, each with a
+//! The common part of articles and customers: rows that are read, put, changed and deleted by their ids, each with a
 //! version.
 
 use std::{borrow::Borrow, collections::HashMap, hash::Hash, marker::PhantomData, time::Duration};

@@ -61,7 +61,7 @@ pub(crate) async fn change_articles(
         Changed::Articles(named) => named,
         Changed::Everything => [EVERYTHING.to_owned()].into(),
     };
-    let count = i64::try_from(named.len()).expect("a change names few articles; this is a bug");
+    let count = i64::try_from(named.len()).expect("a change names few articles");
     let sql = "update revisions set value = value + $2 where name = $1 returning value";
     let last: i64 =
         sqlx::query_scalar_with(sql, values![ARTICLES, count]).fetch_one(&mut *connection).await?;
@@ -104,7 +104,7 @@ pub(crate) async fn articles_changed_since(
     Ok((is_complete && !articles.contains(EVERYTHING)).then_some(articles))
 }
 
-/// What a replica compares with its own copies.
+/// A replica compares them with its own copies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revisions {
     pub articles: i64,

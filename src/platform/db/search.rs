@@ -60,7 +60,7 @@ pub(crate) fn any_of(first: usize, groups: impl IntoIterator<Item = usize>) -> S
         for index in 0..size {
             let before = if index == 0 { " and (" } else { " or " };
             write!(condition, "{before}name_key like ${number} escape '\\'")
-                .expect("writing to a String never fails; this is a bug");
+                .expect("writing to a String never fails");
             number += 1;
         }
         condition.push(')');

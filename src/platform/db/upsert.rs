@@ -43,7 +43,7 @@ pub(crate) trait Row: Send {
     const COLUMNS: usize;
     /// `on conflict … do update …`, which counts up `revision` and leaves an unchanged row alone.
     const ON_CONFLICT: &'static str;
-    /// What names a row that was written; `''` if the caller does not need it.
+    /// The column that names a written row; `''` if no caller needs it.
     const NAME: &'static str;
     type Key: Eq + Hash + Send;
 
@@ -64,7 +64,7 @@ pub struct Counts {
     pub unchanged: u64,
 }
 
-/// What an upsert did. The names are those of the rows that it added or changed.
+/// An upsert's result. The names are those of the rows that it added or changed.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) counts: Counts,
@@ -162,7 +162,7 @@ pub(crate) fn placeholders(dialect: Dialect, rows: usize, columns: usize) -> Str
         match dialect {
             Dialect::Sqlite => values.push('?'),
             Dialect::Postgres => {
-                write!(values, "${}", index + 1).expect("writing to a String never fails; this is a bug");
+                write!(values, "${}", index + 1).expect("writing to a String never fails");
             }
         }
     }

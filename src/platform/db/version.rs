@@ -67,7 +67,7 @@ impl Versions {
     }
 }
 
-/// What a caller expects of a row before it is changed.
+/// The state a caller expects before a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
     pub one_of: Option<Versions>,

@@ -32,14 +32,13 @@ const SHORT: usize = 256 << 10;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainLength(pub(crate) usize);
 
-/// What the caller accepts. A refusal of plain answers becomes the lowest preference for them, as RFC 9110, section 12.5.3,
+/// The accepted encodings. A refusal of plain answers becomes the lowest preference for them, as RFC 9110, section 12.5.3,
 /// allows: 406 would come after the handler has changed something.
 pub(crate) fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let allow = |item| if refuses_plain(item) { "identity;q=0.001" } else { item };
     let items: Vec<&str> = values.flat_map(|text| text.split(',')).map(allow).collect();
-    let accepted =
-        || HeaderValue::try_from(items.join(",")).expect("parts of headers are one; this is a bug");
+    let accepted = || HeaderValue::try_from(items.join(",")).expect("parts of headers are one");
     (!items.is_empty()).then(accepted)
 }
 
@@ -63,7 +62,7 @@ async fn compress_for(accepted: HeaderValue, response: Response, length: Option<
     let plain = service_fn(|_| ready(plain.take().ok_or("asked twice")));
     let compression = Compression::new(plain).quality(CompressionLevel::Fastest);
     let compressed = compression.compress_when(SizeAbove::new(0)).call(request).await;
-    let (mut head, body) = compressed.expect("it is asked once; this is a bug").into_parts();
+    let (mut head, body) = compressed.expect("it is asked once").into_parts();
     let length = length.and_then(|length| usize::try_from(length).ok());
     if !head.headers.contains_key(header::CONTENT_ENCODING) || length.is_none_or(|length| length > SHORT) {
         if let Some(length) = length {
@@ -71,7 +70,7 @@ async fn compress_for(accepted: HeaderValue, response: Response, length: Option<
         }
         return Response::from_parts(head, Body::new(body));
     }
-    let bytes = to_bytes(Body::new(body), usize::MAX).await.expect("bytes can be compressed; this is a bug");
+    let bytes = to_bytes(Body::new(body), usize::MAX).await.expect("bytes can be compressed");
     Response::from_parts(head, Body::from(bytes))
 }
 

@@ -118,7 +118,7 @@ pub(crate) const ASK_AGAIN: &str = "no-cache";
 
 pub(crate) fn etag(version: &Version) -> [(HeaderName, HeaderValue); 1] {
     let value = HeaderValue::try_from(format!("\"{version}\""));
-    [(header::ETAG, value.expect("a version has only hexadecimal digits; this is a bug"))]
+    [(header::ETAG, value.expect("a version has only hexadecimal digits"))]
 }
 
 pub(crate) fn differs(current: Option<&Version>) -> Problem {

@@ -14,7 +14,7 @@ use super::{Kind, Problem};
 
 /// Of all routes; a path that does not take one says so when it is asked.
 pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-/// What scripts may send and read beside the headers that every page may.
+/// Headers that scripts may send and read besides those of every page.
 const SENT: &str = "authorization, content-type, content-encoding, if-match, if-none-match, mcp-method, mcp-name, \
                     mcp-protocol-version, traceparent, x-api-key, x-request-id";
 const READ: &str = "etag, location, retry-after, server-timing, x-request-id";
@@ -47,7 +47,7 @@ impl CrossOrigins {
         foreign.map_or(Ok(()), refuse)
     }
 
-    /// What the answer says about pages of other sites; nothing if none may call.
+    /// The answer's headers for pages of other sites; none if none may call.
     /// `has_key`: whether a page's key is sent.
     pub(crate) fn answer(
         &self,

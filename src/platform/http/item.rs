@@ -102,7 +102,7 @@ pub(crate) fn reference(schema: &str) -> Value {
 }
 
 pub(crate) fn from_json<T: DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("it is a part of an OpenAPI document; this is a bug")
+    serde_json::from_value(value).expect("it is a part of an OpenAPI document")
 }
 
 /// `rule` as `Rule`

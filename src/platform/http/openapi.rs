@@ -32,7 +32,7 @@ pub(crate) fn finish(
     limits: Limits,
     describe_keys: impl FnOnce(&mut Value, &Guards),
 ) -> Value {
-    let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
+    let mut document = serde_json::to_value(document).expect("the document is plain JSON");
     add_limits(&mut document, limits);
     tighten(&mut document);
     // Problems follow from them.
@@ -41,7 +41,7 @@ pub(crate) fn finish(
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let deadline = guards[path][&method.to_ascii_uppercase()].deadline;
-            let operation = operation.as_object_mut().expect("an operation is an object; this is a bug");
+            let operation = operation.as_object_mut().expect("an operation is an object");
             add_problems(method, operation, deadline);
         }
     }
@@ -103,7 +103,7 @@ async fn document(State(state): State<AppState>, conditions: Conditions) -> Resu
 
 /// Adds the limits, as `x-limits` and in the schemas.
 fn add_limits(document: &mut Value, limits: Limits) {
-    document["x-limits"] = serde_json::to_value(limits).expect("numbers are JSON; this is a bug");
+    document["x-limits"] = serde_json::to_value(limits).expect("numbers are JSON");
     for (list, most) in [
         ("BatchBody/properties/items", limits.batch_items),
         ("Compare/properties/methods", limits.columns),
@@ -112,7 +112,7 @@ fn add_limits(document: &mut Value, limits: Limits) {
         ("Feedback", limits.feedback_events),
     ] {
         let list = document.pointer_mut(&format!("/components/schemas/{list}"));
-        list.expect("every limited list is in the document; this is a bug")["maxItems"] = most.into();
+        list.expect("every limited list is in the document")["maxItems"] = most.into();
     }
     for operation in operations(document) {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
@@ -156,7 +156,7 @@ fn simplify(document: &mut Value) {
     let schemas = &mut document["components"]["schemas"];
     for (item, answer) in [("Item", "Completion"), ("FeedbackItem", "Accepted")] {
         let parts = [answer, "Problem"].map(|part| schemas[part]["properties"].as_object().cloned());
-        let item = schemas[item].as_object_mut().expect("every item is in the document; this is a bug");
+        let item = schemas[item].as_object_mut().expect("every item is in the document");
         item.remove("oneOf");
         item.extend(Map::from_iter([
             ("type".to_owned(), json!("object")),
@@ -167,7 +167,7 @@ fn simplify(document: &mut Value) {
         ]));
     }
     for body in ["ArticlePut", "ArticlePatch"] {
-        let body = schemas[body].as_object_mut().expect("every body is in the document; this is a bug");
+        let body = schemas[body].as_object_mut().expect("every body is in the document");
         let fields = body.remove("properties");
         let fields = fields.as_ref().and_then(Value::as_object).into_iter().flatten();
         let fields = fields.map(|(name, field)| (format!("^{name}$"), field.clone()));
@@ -242,7 +242,7 @@ fn add_problems(method: &str, operation: &mut Map<String, Value>, deadline: Dead
         ]);
     }
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
-    let responses = responses.expect("every operation has responses; this is a bug");
+    let responses = responses.expect("every operation has responses");
     if is_conditional && method == "get" {
         responses.insert("304".to_owned(), json!({"description": "The caller has this version"}));
     }

@@ -22,7 +22,7 @@ pub struct RequestId(HeaderValue);
 
 impl RequestId {
     pub fn as_str(&self) -> &str {
-        self.0.to_str().expect("checked when it was assigned; this is a bug")
+        self.0.to_str().expect("checked when it was assigned")
     }
 
     pub(crate) fn put_on(self, response: &mut Response) {
@@ -33,7 +33,7 @@ impl RequestId {
 pub(crate) fn assign(request: &mut Request) -> RequestId {
     let sent = request.headers().get(&HEADER).filter(|value| is_usable(value)).cloned();
     let id = RequestId(sent.unwrap_or_else(|| {
-        HeaderValue::try_from(Uuid::new_v4().to_string()).expect("a UUID is a header value; this is a bug")
+        HeaderValue::try_from(Uuid::new_v4().to_string()).expect("a UUID is a header value")
     }));
     request.extensions_mut().insert(id.clone());
     id
@@ -43,7 +43,7 @@ fn is_usable(value: &HeaderValue) -> bool {
     (1..=MAX_BYTES).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
-/// What its log lines say of a request. They have the route's template: paths and queries contain the ids of customers, and
+/// The names in its log lines. They have the route's template: paths and queries contain the ids of customers, and
 /// the secrets of sign-in links.
 pub(crate) fn for_log(request: &Request) -> log::Names {
     let extensions = request.extensions();
@@ -59,6 +59,6 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().cloned().expect("`web::around` sets it; this is a bug"))
+        Ok(parts.extensions.get::<Self>().cloned().expect("`web::around` sets it"))
     }
 }

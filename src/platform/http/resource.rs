@@ -1,4 +1,4 @@
-//! What every resource with versions answers.
+//! Answers of every resource with versions.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::platform::db::{Put, Stored, Version};
 
-/// What GET answers: the value's body and version, or that the caller has it.
+/// GET's answer: the value's body and version, or that the caller has it.
 pub(crate) fn read_answer<T, B: Serialize>(
     conditions: &Conditions,
     Stored { value, version }: Stored<T>,

@@ -107,7 +107,7 @@ impl Routes {
     }
 
     fn guarded(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {
-        let paths = serde_json::to_value(&route.1).expect("paths are plain JSON; this is a bug");
+        let paths = serde_json::to_value(&route.1).expect("paths are plain JSON");
         for (path, item) in paths.as_object().into_iter().flatten() {
             for method in item.as_object().into_iter().flat_map(serde_json::Map::<String, Value>::keys) {
                 self.guards.entry(path.clone()).or_default().insert(method.to_ascii_uppercase(), guard);

@@ -79,7 +79,7 @@ named! {
 
 /// A schema by its JSON. Extensions have any name.
 pub(crate) fn schema(fields: Value) -> Schema {
-    let Value::Object(fields) = fields else { unreachable!("a schema is an object; this is a bug") };
+    let Value::Object(fields) = fields else { unreachable!("a schema is an object") };
     let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
     any.extensions(Some(Extensions::from_iter(fields))).into()
 }
@@ -254,7 +254,7 @@ fn variant() -> Value {
     })
 }
 
-/// What no text in the names of an object may be.
+/// An object's names: not empty, without NUL.
 pub(crate) fn names() -> Value {
     json!({"type": "string", "pattern": NAME})
 }

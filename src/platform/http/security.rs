@@ -16,7 +16,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::X_FRAME_OPTIONS, "DENY"),
     // The Referer header must not reveal a customer's id to another site.
     (header::REFERRER_POLICY, "same-origin"),
-    // What a session or a key opens must not outlive it in a cache. Public files say otherwise.
+    // No cache keeps an answer for longer than its session or key. Public files say otherwise.
     (header::CACHE_CONTROL, "no-store"),
 ];
 

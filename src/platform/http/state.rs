@@ -29,7 +29,7 @@ use crate::{
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
 pub struct AppState(Arc<Shared>);
 
-/// What every feature uses.
+/// Every feature uses it.
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
 pub struct Ground {
     pub store: Store,
@@ -80,7 +80,7 @@ impl AppState {
     /// A feature's part, for its own methods.
     pub(crate) fn part<T: Send + Sync + 'static>(&self) -> &T {
         let part = self.0.parts.get();
-        part.unwrap_or_else(|| panic!("the state has no {}; this is a bug", type_name::<T>()))
+        part.unwrap_or_else(|| panic!("the state has no {}", type_name::<T>()))
     }
 
     /// From now on `/readyz` tells load balancers to send new requests elsewhere.
@@ -98,7 +98,7 @@ impl AppState {
     }
 
     pub(crate) fn published(&self) -> &Published {
-        self.0.published.get().expect("the router publishes them; this is a bug")
+        self.0.published.get().expect("the router publishes them")
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -40,7 +40,7 @@ impl Streams {
             let detail = format!("the import or export did not finish within {most} ms; split it");
             return Problem::new(Kind::Deadline, detail).into_response();
         };
-        // What is there as a whole is no stream any more.
+        // A complete body is no stream any more.
         if response.body().size_hint().exact().is_some() {
             return response;
         }

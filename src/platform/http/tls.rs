@@ -81,7 +81,7 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
     let secret = secret.map_err(|error| explain(error, "server.key", key, "private key"))?;
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .expect("the provider has the default versions; this is a bug");
+        .expect("the provider has the default versions");
     let config = builder.with_no_client_auth().with_single_cert(chain, secret);
     let mut config = config.map_err(|error| match error {
         Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {

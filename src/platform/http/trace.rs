@@ -63,7 +63,7 @@ impl TraceParent {
 
     fn from_trace(trace: &Trace) -> Self {
         let value = HeaderValue::try_from(trace.trace_parent());
-        Self(value.expect("hexadecimal numbers are a valid header value; this is a bug"))
+        Self(value.expect("hexadecimal numbers are a valid header value"))
     }
 
     pub(crate) fn from_caller(request: &mut Request) -> Option<Self> {
@@ -73,11 +73,11 @@ impl TraceParent {
     }
 
     fn as_str(&self) -> &str {
-        self.0.to_str().expect("checked when it was parsed; this is a bug")
+        self.0.to_str().expect("checked when it was parsed")
     }
 
     pub(crate) fn trace_id(&self) -> &str {
-        self.as_str().split('-').nth(1).expect("checked when it was parsed; this is a bug")
+        self.as_str().split('-').nth(1).expect("checked when it was parsed")
     }
 
     pub(crate) fn put_on(self, response: &mut Response) {

@@ -37,7 +37,7 @@ impl<'a, A> Alike<'a, A> {
     fn new(data: &Data, inner: &'a A, nearest: impl Fn(u32, Vec<u32>) -> Vec<u32> + Sync) -> Self {
         let known = data.count_known();
         let like = |article: usize| {
-            let article = u32::try_from(article).expect("articles are counted in 32 bits; this is a bug");
+            let article = u32::try_from(article).expect("articles are counted in 32 bits");
             let of_type = data.articles_of_type(data.type_of(article));
             nearest(article, of_type.iter().copied().filter(|&other| data.is_known(other)).collect())
         };

@@ -1,4 +1,4 @@
-//! What goes with the visible articles, by counts of pairs.
+//! Articles that go with the visible ones, by counts of pairs.
 
 use super::{Answers, Popularity, Question, choose};
 use crate::{data::Data, number::real};

@@ -1,4 +1,4 @@
-//! What this customer had before.
+//! The customer's past articles.
 
 use std::collections::HashMap;
 

@@ -25,7 +25,7 @@ const FITTED: usize = 4000;
 const PART: usize = 5;
 /// Candidates beside the true article on which coefficients are fitted, drawn evenly.
 const DRAWN: usize = 400;
-/// What a count is mixed with: this many times by chance.
+/// Mixed with each count: this many times by chance.
 const BY_CHANCE: f64 = 5.0;
 /// An attribute with more values than this, as a maker's number, is not compared.
 const MOST_VALUES: usize = 2000;
@@ -101,7 +101,7 @@ impl<'a> Logit<'a> {
         }
     }
 
-    /// What an article that is visible adds to the scores of others, and to its own.
+    /// A visible article's part of the scores of others, and of its own.
     pub(crate) fn beside(&self, article: u32) -> Vec<(u32, f64)> {
         let (counts, mut beside) = (&self.counts, vec![(article, self.coefficients[2])]);
         let total = counts.pairs.total(article);
@@ -119,7 +119,7 @@ impl<'a> Logit<'a> {
         named.map(|(named, worth)| (named.feature, named.articles.as_slice(), *worth))
     }
 
-    /// What whole outfits count.
+    /// Weights of whole outfits.
     pub(crate) fn remembered(&self) -> &[f64] {
         &self.coefficients[self.counts.features() - self.counts.remembered()..]
     }
@@ -166,7 +166,7 @@ impl Answers for Logit<'_> {
             let at = article as usize;
             *score = popularity * counts.popularity[at] + together * view.together[at] + by_values;
         }
-        // What is known of few articles is added to them alone.
+        // Terms that concern few articles are added to them alone.
         let mut add = |article: u32, more: f64| {
             if let Some(score) = probabilities.get_mut(article as usize) {
                 *score += more;
@@ -196,7 +196,7 @@ impl Answers for Logit<'_> {
 /// Features before those of attributes: popularity, co-occurrence, already in the outfit, how often the customer had it.
 const FIXED: usize = 4;
 
-/// What a logit knows beside articles' and customers' values.
+/// A logit's inputs besides articles' and customers' values.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     histories: bool,
@@ -225,7 +225,7 @@ fn named_articles(data: &Data) -> Vec<Named> {
         .collect()
 }
 
-/// What the features are computed from.
+/// Features are computed from these.
 #[derive(Debug)]
 struct Counts<'a> {
     data: &'a Data,
@@ -247,7 +247,7 @@ struct Counts<'a> {
     outfits: Option<OutfitMemory>,
 }
 
-/// What a question says, by column and article.
+/// A question's numbers, by column and article.
 struct View<'a> {
     visible: &'a [u32],
     had: Option<&'a HashMap<u32, f64>>,
@@ -427,7 +427,7 @@ impl<'a> Counts<'a> {
             let mut drawn = missing;
             if place > 0 {
                 let any = stream.below(self.popularity.len());
-                drawn = u32::try_from(any).expect("articles fit 32 bits; this is a bug");
+                drawn = u32::try_from(any).expect("articles fit 32 bits");
             }
             self.describe(&view, drawn, features);
         }

@@ -39,13 +39,13 @@ pub(super) struct Export {
 
 impl Export {
     pub(super) fn run(self) -> Result<()> {
-        let out = self.out.as_ref().or(self.run.as_ref()).context("--out names no folder; this is a bug")?;
+        let out = self.out.as_ref().or(self.run.as_ref()).context("--out names no folder")?;
         fs::create_dir_all(out).with_context(|| out.display().to_string())?;
         let storage = self.storage;
         match (self.run.as_ref(), self.whole.as_ref()) {
             (Some(run), _) => export_from_run(&RunFolder::new(run), storage, out),
             (None, Some(release)) => export_release(release, storage, out),
-            (None, None) => unreachable!("clap requires one of them; this is a bug"),
+            (None, None) => unreachable!("clap requires one of them"),
         }
     }
 }

@@ -225,7 +225,7 @@ impl Screen {
                 }
                 if io::stderr().is_terminal() {
                     let style = ProgressStyle::with_template("{bar:30} {msg}, at most {eta} left")
-                        .expect("the template is constant; this is a bug");
+                        .expect("the template is constant");
                     let total = u64::from(*epochs) * u64::from(*steps_per_epoch);
                     let bar = ProgressBar::new(total).with_style(style).with_position(u64::from(*resumed_at));
                     bar.reset_eta();

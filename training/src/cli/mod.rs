@@ -58,7 +58,7 @@ enum Verb {
     Table(table::Table),
     /// Make a synthetic fashion world of articles, customers and outfits (docs/world.md).
     Synthesise(synthesise::Synthesise),
-    /// What only our own tables need (training/research).
+    /// Make our own tables (training/research).
     #[command(subcommand)]
     Research(Research),
 }

@@ -31,7 +31,7 @@ impl Progress {
 /// A bar with its message before it and the time left behind it.
 pub(super) fn bar(total: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
-        .expect("the template is constant; this is a bug");
+        .expect("the template is constant");
     ProgressBar::new(total).with_style(style)
 }
 

@@ -76,11 +76,11 @@ impl Release {
         };
         let stages = Mutex::new(Stages::default());
         let show = |method: Method, done: usize| {
-            let mut stages = stages.lock().expect("drawing a bar does not panic; this is a bug");
+            let mut stages = stages.lock().expect("drawing a bar does not panic");
             stages.set(method.as_str(), done, cases);
         };
         let (folder, rivals) = plan.make(&evaluate::runtime()?, &self.out, &show)?;
-        stages.into_inner().expect("drawing a bar does not panic; this is a bug").finish();
+        stages.into_inner().expect("drawing a bar does not panic").finish();
         for line in evaluate::describe_rivals(&rivals) {
             eprintln!("{line}");
         }

@@ -21,7 +21,7 @@ const PARTS: usize = 16;
 const PARTS_OF_TYPE: usize = 6;
 /// The largest number of values. The most common ones are kept.
 const MOST: usize = 8192;
-/// What a value together with a type counts in a match beside the value itself: there are many, each of few articles.
+/// The weight of a value with its type in a match, next to the value itself: there are many, each of few articles.
 const OF_TYPE: f32 = 0.1;
 
 /// For each article the values that it shares with others, such as its type, colour, brand and price range, each also
@@ -35,7 +35,7 @@ pub struct Attributes {
     attribute_of: Vec<u32>,
     /// One row per article, with one entry for all of its values.
     values: FeatureTable,
-    /// What models take of each article's embedding: zeros, the mean, where there is none.
+    /// Models' inputs from each article's embedding: zeros, the mean, where there is none.
     embeddings: Vec<f32>,
     fingerprint: String,
 }

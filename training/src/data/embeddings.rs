@@ -1,4 +1,4 @@
-//! What models take of the articles' embeddings: their principal components, each with a variance of one.
+//! Models' inputs from the articles' embeddings: their principal components, each with a variance of one.
 
 use std::collections::BTreeMap;
 

@@ -106,7 +106,7 @@ impl Data {
             read
         } else {
             outfits.renumber(&put_first(&mut articles, &is_known));
-            vocabulary(&articles).expect("the same articles in another order; this is a bug")
+            vocabulary(&articles).expect("the same articles in another order")
         };
         let known = if known == 0 { vocabulary.len() } else { known };
         let attributes = Attributes::new(&articles, known).with_context(|| path.display().to_string())?;
@@ -349,7 +349,7 @@ fn read_customers(
     let mut ids = Vec::new();
     let mut profiles = FeatureTable::new(schema.features().len());
     folder.customers(|customer| {
-        let encoding = schema.encode(&customer.features).expect("checked when read; this is a bug");
+        let encoding = schema.encode(&customer.features).expect("checked when read");
         fingerprint.text(customer.id.as_str());
         encoding.indices.iter().for_each(|values| fingerprint.values(values));
         profiles.push(&encoding.indices);
@@ -369,11 +369,11 @@ fn read_outfits(
     let mut outfits = Outfits::default();
     let mut split_of = Vec::new();
     folder.outfits(|outfit| {
-        let checked = "the checker has seen every id of the folder; this is a bug";
+        let checked = "the checker has seen every id of the folder";
         let customer = *customers.get(&outfit.customer).expect(checked);
         let articles: Vec<u32> =
             outfit.articles().iter().map(|id| vocabulary.index_of(id.as_str()).expect(checked)).collect();
-        let encoding = schema.encode(&outfit.features).expect("checked when read; this is a bug");
+        let encoding = schema.encode(&outfit.features).expect("checked when read");
         // A feature with an unknown value still overrides the profile's.
         let is_set = schema.features().iter().map(|feature| outfit.features.get(&feature.name).is_some());
         let overrides: Vec<(usize, Vec<u32>)> = is_set

@@ -91,7 +91,7 @@ impl FeatureTable {
 
     /// Adds a row with one entry per feature.
     pub(super) fn push(&mut self, row: &[Vec<u32>]) {
-        assert_eq!(row.len(), self.features, "one entry per feature; this is a bug");
+        assert_eq!(row.len(), self.features, "one entry per feature");
         for values in row {
             self.values.extend_from_slice(values);
             self.starts.push(to_index(self.values.len()));
@@ -113,5 +113,5 @@ fn range(ends: &[u32], outfit: u32) -> std::ops::Range<usize> {
 
 /// An index into a flat array: half the memory of `usize`, and enough for 500 million outfits.
 pub(super) fn to_index(at: usize) -> u32 {
-    u32::try_from(at).expect("over four billion values do not fit in this machine's memory; this is a bug")
+    u32::try_from(at).expect("over four billion values do not fit in this machine's memory")
 }

@@ -21,7 +21,7 @@ pub(crate) struct Groups {
     first: Vec<u32>,
 }
 
-/// What was found of repeats.
+/// Repeats that were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Repeated {
     /// Outfits that are not the first of their group.
@@ -98,7 +98,7 @@ pub(crate) fn find_repeated<'a>(
         .collect()
 }
 
-/// What outfits have in common if one repeats the other: a number of all articles, and of all but each one. Sums depend on no order.
+/// The keys outfits share if one repeats the other: a number of all articles, and of all but each one. Sums depend on no order.
 fn keys(articles: &[u32]) -> impl Iterator<Item = u64> {
     let key = |article: &u32| splitmix(u64::from(*article));
     let whole = articles.iter().map(key).fold(0, u64::wrapping_add);

@@ -56,7 +56,7 @@ enum Input {
     Texts(Box<Texts>),
 }
 
-/// What an encoder reads of one article: a picture's numbers or a text's tokens.
+/// An encoder's input from one article: a picture's numbers or a text's tokens.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
     numbers: Vec<f32>,
@@ -119,7 +119,7 @@ impl Encoder {
         let shape = |name: &str| inputs.iter().find(|(own, ..)| own == name).map(|(.., shape)| shape);
         let (fits, expected, length) = match &input {
             Input::Pictures(preprocessing) => {
-                let (height, width) = preprocessing.output().expect("its size was checked; this is a bug");
+                let (height, width) = preprocessing.output().expect("its size was checked");
                 let wanted = |axis: &i64, own: usize| *axis < 0 || usize::try_from(*axis) == Ok(own);
                 let fits = matches!(inputs.as_slice(), [(_, TensorElementType::Float32, shape)] if shape.len() == 4
                     && shape[1..].iter().zip([3, height, width]).all(|(axis, own)| wanted(axis, own)));
@@ -165,7 +165,6 @@ impl Encoder {
         }
     }
 
-    /// What articles must have.
     pub(super) fn needs(&self) -> &'static str {
         match self.input {
             Input::Pictures(_) => "a picture (`image`, a file of the data folder or an https address)",
@@ -182,7 +181,7 @@ impl Encoder {
         self.batch
     }
 
-    /// What is encoded of an article: where its picture is, or its name, type and description.
+    /// An article's input: where its picture is, or its name, type and description.
     pub(super) fn source(&self, article: &Article) -> Option<String> {
         let words = |name: &'static str| article.words(name).map(str::trim).filter(|text| !text.is_empty());
         match self.input {
@@ -227,8 +226,7 @@ impl Encoder {
         for name in self.inputs.iter().map(String::as_str) {
             let tensor = match &self.input {
                 Input::Pictures(preprocessing) => {
-                    let (height, width) =
-                        preprocessing.output().expect("its size was checked; this is a bug");
+                    let (height, width) = preprocessing.output().expect("its size was checked");
                     let numbers: Vec<f32> = batch.iter().flat_map(|one| &one.numbers).copied().collect();
                     Tensor::from_array(([batch.len(), 3, height, width], numbers))?.into_dyn()
                 }

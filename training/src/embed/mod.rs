@@ -1,4 +1,4 @@
-//! What encoders make of the articles' pictures and texts, as lists of their embeddings.
+//! The encoders' lists from the articles' pictures and texts, for their embeddings.
 //!
 //! [`embed`] reads a data folder, and writes its articles again with their vectors. What an encoder made of a picture or text is
 //! kept in a file of its own beside them, so a run that was killed, or one after new articles, does only what is missing. The

@@ -110,7 +110,7 @@ impl Preprocessing {
     /// # Errors
     /// If it takes too many pixels to resize the picture.
     pub(super) fn prepare(&self, picture: &Picture) -> Result<Vec<f32>> {
-        let filter = self.filter().expect("its filter was checked; this is a bug");
+        let filter = self.filter().expect("its filter was checked");
         let (width, height) = match (self.size(), self.crop()) {
             (None, _) => (picture.width, picture.height),
             (Some(Size::Both { height, width }), _) => (*width, *height),
@@ -129,7 +129,7 @@ impl Preprocessing {
             picture.height
         );
         let resized = picture.resize_and_turn(width, filter).resize_and_turn(height, filter);
-        let (rows, columns) = self.output().expect("its size was checked; this is a bug");
+        let (rows, columns) = self.output().expect("its size was checked");
         let factor =
             if self.do_rescale == Some(false) { 1.0 } else { self.rescale_factor.unwrap_or(1.0 / 255.0) };
         let is_normal = self.do_normalize != Some(false);
@@ -255,7 +255,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Picture> {
         [grey, alpha] => [grey; 3].map(|sample| on_white(sample, alpha)),
         [red, green, blue] => [red, green, blue],
         [red, green, blue, alpha] => [red, green, blue].map(|sample| on_white(sample, alpha)),
-        _ => unreachable!("pictures have one to four channels; this is a bug"),
+        _ => unreachable!("pictures have one to four channels"),
     };
     let pixels: Vec<[u8; 3]> = samples.chunks_exact(channels).map(pixel).collect();
     let (width, height) = size;
@@ -301,7 +301,7 @@ fn find_orientation(exif: &[u8]) -> Option<usize> {
 /// Cut-outs are shown on white.
 fn on_white(sample: u8, alpha: u8) -> u8 {
     let (sample, alpha) = (u32::from(sample), u32::from(alpha));
-    u8::try_from((sample * alpha + 255 * (255 - alpha) + 127) / 255).expect("a mean of bytes; this is a bug")
+    u8::try_from((sample * alpha + 255 * (255 - alpha) + 127) / 255).expect("a mean of bytes")
 }
 
 impl Picture {

@@ -19,7 +19,7 @@ pub(super) struct Texts {
     pad: i64,
 }
 
-/// What is read of `tokenizer_config.json`, which need not be there.
+/// Fields read of `tokenizer_config.json`, which need not be there.
 #[derive(Debug, Default, Deserialize)]
 struct Config {
     model_max_length: Option<f64>,

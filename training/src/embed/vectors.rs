@@ -85,7 +85,7 @@ pub(super) fn digest(vector: &[f32]) -> Key {
 }
 
 fn read_row(row: &[u8]) -> (Key, Box<[f32]>) {
-    let (key, numbers) = row.split_first_chunk().expect("a row begins with a key; this is a bug");
+    let (key, numbers) = row.split_first_chunk().expect("a row begins with a key");
     let numbers = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
     (*key, numbers.collect())
 }

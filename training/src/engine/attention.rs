@@ -63,7 +63,7 @@ vectorised! {
             let mut weights = weights[span.weight..].chunks_exact_mut(span.keys);
             for at in (0..width).step_by(head) {
                 for query in span.query..span.query + span.queries {
-                    let weights = weights.next().expect("one row of weights per head and query; this is a bug");
+                    let weights = weights.next().expect("one row of weights per head and query");
                     let query = query * width + at..query * width + at + head;
                     let mut highest = f32::NEG_INFINITY;
                     for (weight, row) in weights.iter_mut().zip(keys_values.chunks_exact(2 * width)) {
@@ -128,7 +128,7 @@ vectorised! {
             let mut weights = weights[span.weight..].chunks_exact(span.keys);
             for at in (0..width).step_by(head) {
                 for query in span.query..span.query + span.queries {
-                    let weights = weights.next().expect("one row of weights per head and query; this is a bug");
+                    let weights = weights.next().expect("one row of weights per head and query");
                     let query = query * width + at..query * width + at + head;
                     let (gradient, from) = (&gradient[query.clone()], &queries[query.clone()]);
                     let to = &mut query_gradient[query];

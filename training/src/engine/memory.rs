@@ -1,4 +1,4 @@
-//! What goes with what, by counts: for each article those that were beside it most often, compared with chance. A few weights
+//! Pairs of articles, by counts: for each article those most often found with it, compared with chance. A few weights
 //! say how much that counts, and how much it counts that an article is in the outfit already or is a value of a feature,
 //! such as what the customer had.
 //!
@@ -32,7 +32,7 @@ pub(crate) struct Memory {
     pub(crate) features: Vec<Option<usize>>,
 }
 
-/// What is added to the count by chance before a count is compared with it: with a small one a rare article that was
+/// Added to the count by chance before a count is compared with it: with a small one a rare article that was
 /// there once counts for much. The weights say how much of each helps.
 const DAMPINGS: [f32; 3] = [1.0, 0.1, 0.01];
 /// The places of weights: one for each of the dampings, that of an article that is in the outfit already; those of features
@@ -123,7 +123,7 @@ impl Memory {
         }
     }
 
-    /// What remembered outfits say of each outfit, as `add` takes it.
+    /// The remembered outfits' say on each outfit, as `add` takes it.
     pub(crate) fn describe(
         outfits: &OutfitMemory,
         shard: &Shard,
@@ -190,7 +190,7 @@ impl Memory {
                 continue;
             }
             let places = visible as usize * width..(visible as usize + 1) * width;
-            // What the last place of a full row has, others did not reach.
+            // Articles outside a full row did not reach its last place.
             let cutoff = strength(counts[places.end - 1], expected[places.end - 1]);
             for place in places.take_while(|&place| counts[place] > 0.0) {
                 let article = as_article(articles[place]);
@@ -218,19 +218,14 @@ impl Memory {
     /// For export: by article's row, the articles that it boosts, first itself, and by how much, in one column more than
     /// the table has; then the same by row of the features whose values are articles.
     pub(crate) fn rows(&self, weights: &Weights) -> [(Vec<i32>, Vec<f32>); 2] {
-        let whole =
-            |number: f32| i32::try_from(as_article(number)).expect("articles fit 32 bits; this is a bug");
+        let whole = |number: f32| i32::try_from(as_article(number)).expect("articles fit 32 bits");
         let (table, factors) = (weights.tensor(self.articles), weights.data(self.weights));
         let (counts, expected) = (weights.data(self.counts), weights.data(self.expected));
         let (width, count) = (table.shape[1], table.shape[0] - 2);
         let (mut articles, mut strengths) = (Vec::new(), Vec::new());
         for row in 0..table.shape[0] {
             let is_article = row < count;
-            articles.push(if is_article {
-                i32::try_from(row).expect("articles fit 32 bits; this is a bug")
-            } else {
-                0
-            });
+            articles.push(if is_article { i32::try_from(row).expect("articles fit 32 bits") } else { 0 });
             strengths.push(if is_article { GAIN * factors[OWN] } else { 0.0 });
             for place in row * width..(row + 1) * width {
                 articles.push(whole(table.data[place]));

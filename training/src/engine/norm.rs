@@ -7,7 +7,7 @@ use super::{
 
 const EPSILON: f32 = 1e-5;
 
-/// What the backward pass needs.
+/// For the backward pass.
 #[derive(Debug)]
 pub(super) struct Saved {
     /// The normalised rows before scale and shift; empty without those, since the value is the same.

@@ -24,7 +24,7 @@ pub(crate) enum Activation {
     Gelu,
 }
 
-/// What each row of a value belongs to.
+/// A value has a row for each of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
     Outfits,
@@ -33,7 +33,7 @@ pub(crate) enum Rows {
     Positions,
 }
 
-/// What is added to a residual connection, which decides its dropout.
+/// Added to a residual connection, and decides its dropout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Residue {
     /// Attention to the outfit, or what was read from the global state.
@@ -59,7 +59,7 @@ pub(crate) trait Ops {
     /// The embedding of each slot's content.
     fn articles(&mut self) -> Self::Value;
 
-    /// What the visible articles and the features say in the match, summed.
+    /// The match of the visible articles and the features, summed.
     fn matched(&mut self) -> Self::Value;
 
     /// Two values side by side.

@@ -87,7 +87,7 @@ impl PairHead {
         let mut layer_back = |layer, x: &[f32], gradient: &[f32]| {
             let mut x_gradient = None;
             linear_back(weights, layer, x, gradient, gradients, &mut x_gradient);
-            x_gradient.expect("the layer's input has a gradient; this is a bug")
+            x_gradient.expect("the layer's input has a gradient")
         };
         let mut hidden = layer_back(&self.second, &judged.hidden, &judged.logits);
         for (gradient, value) in hidden.iter_mut().zip(&judged.hidden) {

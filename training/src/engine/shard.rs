@@ -7,7 +7,7 @@ use super::{Param, Rows};
 pub(crate) struct Tables {
     pub(crate) articles: Param,
     pub(crate) features: Vec<Param>,
-    /// What each feature's values say in the match; empty without one.
+    /// Each feature's values in the match; empty without one.
     pub(crate) matched: Vec<Param>,
     /// Of the articles' columns that the blocks read; the match reads the rest.
     pub(crate) width: usize,
@@ -84,13 +84,13 @@ impl Shard {
     /// For each row of `wide`, the row of `narrow` that belongs to it.
     pub(super) fn serving(&self, wide: Rows, narrow: Rows) -> Vec<u32> {
         let serve = |outfit: usize| {
-            let row = u32::try_from(outfit).expect("a shard is small; this is a bug");
+            let row = u32::try_from(outfit).expect("a shard is small");
             std::iter::repeat_n(row, self.range(wide, outfit).len())
         };
         if wide == narrow {
             (0..).take(self.rows(wide)).collect()
         } else {
-            assert_eq!(narrow, Rows::Outfits, "only outfits' rows are broadcast; this is a bug");
+            assert_eq!(narrow, Rows::Outfits, "only outfits' rows are broadcast");
             (0..self.outfits()).flat_map(serve).collect()
         }
     }

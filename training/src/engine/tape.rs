@@ -341,7 +341,7 @@ impl Tape<'_> {
                     pass.add(*logit, by_logit);
                 }
             }
-            Op::Steps => unreachable!("steps have no gradient; this is a bug"),
+            Op::Steps => unreachable!("steps have no gradient"),
             Op::Personas => {
                 personas::backward(&gradient, value, self.shard, width, &mut pass.gradients.personas);
             }

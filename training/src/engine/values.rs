@@ -71,7 +71,7 @@ impl ValueRows {
         self.by_article.list(article)
     }
 
-    /// What a value's vector is multiplied by in the columns of the match.
+    /// The factor of a value's vector in the columns of the match.
     pub(crate) fn factor(&self, value: usize) -> f32 {
         self.factors[value]
     }
@@ -142,7 +142,7 @@ pub(crate) struct Composed {
     pub(crate) sum: Param,
     pub(crate) own: Param,
     pub(crate) values: Param,
-    /// What each number of an embedding adds to the own vector, if articles have embeddings.
+    /// Added to the own vector by each number of an embedding, if articles have embeddings.
     pub(crate) embedding: Option<Param>,
 }
 
@@ -247,7 +247,7 @@ struct Stripe {
 }
 
 impl Stripe {
-    /// What a value's vector is multiplied by.
+    /// The factor of a value's vector.
     #[expect(clippy::inline_always, reason = "is called from vectorised loops")]
     #[inline(always)]
     fn factor(&self, rows: &ValueRows, value: u32) -> f32 {

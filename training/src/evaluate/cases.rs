@@ -166,9 +166,7 @@ impl<'a> Subject<'a> {
     pub fn new(data: &Data, release: &'a Release, method: &'a MethodEntry) -> Self {
         let catalogue = Catalogue::build(data.articles(), release);
         let position = |article: &Article| {
-            catalogue
-                .position_of(article.id.as_str())
-                .expect("the catalogue is made of these articles; this is a bug")
+            catalogue.position_of(article.id.as_str()).expect("the catalogue is made of these articles")
         };
         let position_of = data.articles().iter().map(position).collect();
         let (index, new) = (catalogue.index().clone(), NewArticles::find(data));
@@ -228,7 +226,7 @@ impl<'a> Subject<'a> {
         outfit: u32,
         visible: impl Iterator<Item = u32>,
     ) -> Question {
-        let known = articles.known(self.method.method).expect("the method is the subject; this is a bug");
+        let known = articles.known(self.method.method).expect("the method is the subject");
         let positions = visible.map(|article| self.position_of[article as usize]);
         let mut slots: Vec<u32> = positions.filter(|&position| known.contains(position)).collect();
         let blank = slots.len();
@@ -319,8 +317,7 @@ pub fn ask(
     let shares = thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = scorers.into_iter().map(|scorer| scope.spawn(move || work(scorer))).collect();
-        let joined =
-            threads.into_iter().map(|thread| thread.join().expect("judging does not panic; this is a bug"));
+        let joined = threads.into_iter().map(|thread| thread.join().expect("judging does not panic"));
         joined.collect::<Result<Vec<_>, _>>()
     })?;
     let mut all: Share = shares.into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! What evaluation reads of an ONNX file in ONNX Runtime: metadata, and the input `features`.
+//! Reads an ONNX file for evaluation in ONNX Runtime: metadata, and the input `features`.
 
 use std::path::{Path, PathBuf};
 

@@ -142,7 +142,7 @@ pub fn pair_table(evaluations: &[Evaluation]) -> Option<String> {
     let mut row = |name: &str, seed: &str, figures: &PairFigures| {
         let PairFigures { accuracy, auc, .. } = figures;
         writeln!(table, "| {name} | {seed} | {:.2} | {auc:.4} |", 100.0 * accuracy)
-            .expect("a String takes everything; this is a bug");
+            .expect("a String takes everything");
     };
     for (evaluation, pair) in with_pairs() {
         let seed = evaluation.seed.map_or_else(String::new, |seed| seed.to_string());
@@ -158,8 +158,7 @@ fn ask_batch(path: &Path, session: &mut Session, data: &Data, pairs: &[Pair]) ->
     let refuse = |error: ort::Error| refused(path, &error);
     let slots = pairs.iter().map(|pair| pair.first.len().max(pair.second.len())).max().unwrap_or_default();
     let half = |articles: fn(&Pair) -> &[u32]| {
-        let padding =
-            u32::try_from(data.count_known() + 1).expect("a vocabulary is counted in 32 bits; this is a bug");
+        let padding = u32::try_from(data.count_known() + 1).expect("a vocabulary is counted in 32 bits");
         let padding = std::iter::repeat(padding);
         let flat =
             pairs.iter().flat_map(|pair| articles(pair).iter().copied().chain(padding.clone()).take(slots));

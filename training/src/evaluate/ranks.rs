@@ -52,8 +52,7 @@ pub fn write_ranks(path: &Path, data: &Data, cases: &Cases, files: &[(String, &A
 
 fn case_columns(data: &Data, cases: &Cases) -> Vec<Column> {
     let cases = cases.as_slice();
-    let number =
-        |value: u32| i32::try_from(value).expect("outfits are fewer than two billion; this is a bug");
+    let number = |value: u32| i32::try_from(value).expect("outfits are fewer than two billion");
     let numbers =
         |value: &dyn Fn(&Case) -> u32| Cells::Numbers(cases.iter().map(|c| number(value(c))).collect());
     let texts = |value: &dyn Fn(&Case) -> String| {
@@ -61,10 +60,7 @@ fn case_columns(data: &Data, cases: &Cases) -> Vec<Column> {
     };
     let customer = |case: &Case| data.outfits().customer(case.outfit);
     let id = |article: u32| {
-        data.vocabulary()
-            .article(article)
-            .expect("an outfit's articles are in the vocabulary; this is a bug")
-            .as_str()
+        data.vocabulary().article(article).expect("an outfit's articles are in the vocabulary").as_str()
     };
     let outfit = |case: &Case| {
         let ids: Vec<&str> =
@@ -101,7 +97,7 @@ fn write(path: &Path, columns: &[Column]) -> Result<(), ParquetError> {
     let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))?;
     let mut group = writer.next_row_group()?;
     for column in columns {
-        let mut next = group.next_column()?.expect("as many columns as fields; this is a bug");
+        let mut next = group.next_column()?.expect("as many columns as fields");
         match &column.cells {
             Cells::Numbers(cells) => put::<Int32Type>(&mut next, cells),
             Cells::Floats(cells) => put::<FloatType>(&mut next, cells),

@@ -188,7 +188,7 @@ fn vector(graph: &mut Graph, name: &str, data: Vec<f32>) -> String {
 }
 
 fn number(article: usize) -> u32 {
-    u32::try_from(article).expect("articles fit 32 bits; this is a bug")
+    u32::try_from(article).expect("articles fit 32 bits")
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]

@@ -38,7 +38,7 @@ pub(super) struct Drawn {
 const EPSILON: f32 = 1e-5;
 /// Added to attention scores of padding.
 const MASKED: f32 = -1e9;
-/// What a slot holds, in the input `kinds`.
+/// A slot's kind, in the input `kinds`.
 const ARTICLE: i64 = 0;
 const BLANK: i64 = 1;
 const PADDING: i64 = 2;
@@ -310,7 +310,7 @@ impl Ops for Drawing<'_> {
     }
 }
 
-/// What the sum of a feature's values is divided by.
+/// The divisor of the sum of a feature's values.
 #[derive(Clone, Copy, PartialEq)]
 enum Among {
     /// Their number.

@@ -36,7 +36,7 @@ impl Graph {
 
     /// Adds the nodes and weights of another graph.
     pub(super) fn append(&mut self, other: GraphProto) {
-        self.scopes.last_mut().expect("the graph itself is always open; this is a bug").extend(other.node);
+        self.scopes.last_mut().expect("the graph itself is always open").extend(other.node);
         self.initializers.extend(other.initializer);
     }
 
@@ -66,7 +66,7 @@ impl Graph {
         attributes: Vec<AttributeProto>,
     ) {
         let node = node(operator, inputs, outputs, attributes);
-        self.scopes.last_mut().expect("the graph itself is always open; this is a bug").push(node);
+        self.scopes.last_mut().expect("the graph itself is always open").push(node);
     }
 
     /// Returns the value of this key, made on first use in the graph itself, even while a body is open: ONNX Runtime
@@ -165,7 +165,7 @@ impl Graph {
         input: Vec<ValueInfoProto>,
         output: Vec<ValueInfoProto>,
     ) -> AttributeProto {
-        let node = self.scopes.pop().expect("a body is open; this is a bug");
+        let node = self.scopes.pop().expect("a body is open");
         let body = GraphProto { node, name: "body".to_owned(), initializer: Vec::new(), input, output };
         AttributeProto {
             name: "body".to_owned(),
@@ -181,7 +181,7 @@ impl Graph {
         input: Vec<ValueInfoProto>,
         output: Vec<ValueInfoProto>,
     ) -> GraphProto {
-        let node = self.scopes.pop().expect("the graph itself is open; this is a bug");
+        let node = self.scopes.pop().expect("the graph itself is open");
         GraphProto { node, name: name.to_owned(), initializer: self.initializers, input, output }
     }
 }
@@ -197,7 +197,7 @@ fn node(operator: &str, inputs: &[&str], outputs: &[&str], attribute: Vec<Attrib
 }
 
 pub(super) fn size(length: usize) -> i64 {
-    i64::try_from(length).expect("no tensor is that long; this is a bug")
+    i64::try_from(length).expect("no tensor is that long")
 }
 
 pub(super) fn int(name: &str, value: i64) -> AttributeProto {

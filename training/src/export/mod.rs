@@ -143,7 +143,7 @@ impl ServedBaseline {
     }
 
     pub fn method(self) -> Method {
-        self.name().parse().expect("it is a method's name; this is a bug")
+        self.name().parse().expect("it is a method's name")
     }
 }
 
@@ -247,11 +247,7 @@ fn is_table(name: &str) -> bool {
 }
 
 fn length(tensor: &TensorProto) -> u64 {
-    tensor
-        .dims
-        .iter()
-        .map(|length| u64::try_from(*length).expect("dimensions are not negative; this is a bug"))
-        .product()
+    tensor.dims.iter().map(|length| u64::try_from(*length).expect("dimensions are not negative")).product()
 }
 
 #[cfg(test)]

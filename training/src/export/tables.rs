@@ -37,7 +37,7 @@ pub(super) fn write(model: &Model, storage: Storage, path: &Path) -> Result<(), 
     stored.extend(context(model, storage));
     let views = stored.iter().map(|tensor| {
         let view = TensorView::new(tensor.dtype, tensor.shape.clone(), &tensor.bytes);
-        (tensor.name.as_str(), view.expect("the bytes fit the shape; this is a bug"))
+        (tensor.name.as_str(), view.expect("the bytes fit the shape"))
     });
     // `serialize_to_file` makes files that only their owner can read.
     let written = serialize(views, None).map_err(io::Error::other).and_then(|bytes| fs::write(path, bytes));
@@ -75,7 +75,7 @@ fn memory(model: &Model, storage: Storage) -> Vec<Stored> {
     stored.extend(floats("memory.strengths", &shape, &beside.1[..articles * columns], storage));
     if let Some((outfits, weights)) = model.outfits() {
         let articles = model.config().articles;
-        let end = [u32::try_from(articles).expect("articles fit 32 bits; this is a bug")];
+        let end = [u32::try_from(articles).expect("articles fit 32 bits")];
         let all = outfits.outfits().flat_map(|outfit| outfit.iter().chain(&end));
         let all: Vec<i32> = all.map(|&article| article.cast_signed()).collect();
         stored.push(integers("memory.outfits".to_owned(), vec![all.len()], &all));
@@ -91,7 +91,7 @@ fn memory(model: &Model, storage: Storage) -> Vec<Stored> {
     stored
 }
 
-/// What the trunk's input `context` is made of.
+/// The tables of the trunk's input `context`.
 fn context(model: &Model, storage: Storage) -> Vec<Stored> {
     let storage = if storage.is_half() { Storage::Float16 } else { Storage::Float32 };
     let tables = &model.structure().tables;
@@ -101,7 +101,7 @@ fn context(model: &Model, storage: Storage) -> Vec<Stored> {
         features.map(move |(feature, table)| (format!("{kind}.{}", feature.name), *table))
     });
     let layers = model.structure().context_layers().into_iter().enumerate().flat_map(|(place, layer)| {
-        let bias = layer.bias.expect("the context's layers have biases; this is a bug");
+        let bias = layer.bias.expect("the context's layers have biases");
         [("weight", layer.weight), ("bias", bias)]
             .map(|(part, param)| (format!("context.{place}.{part}"), param))
     });

@@ -11,7 +11,7 @@ use crate::engine::Tensor;
 
 /// Joins them. `articles` are those of the vocabulary.
 pub(super) fn join(trunk: &ModelProto, tables: &Tables, articles: &[Composition], half: bool) -> ModelProto {
-    let trunk_graph = trunk.graph.clone().expect("a model has a graph; this is a bug");
+    let trunk_graph = trunk.graph.clone().expect("a model has a graph");
     let widths = tables.widths();
     let mut rows = matrix("articles.weight", articles.len() + 2, widths.hidden());
     let mut vocabulary = matrix("vocabulary.weight", articles.len(), widths.hidden());
@@ -129,7 +129,7 @@ fn add_memory(graph: &mut Graph, tables: &Tables, articles: usize, half: bool) {
     let Some(columns) = tables.memory_columns() else { return };
     let mut table = Table::new(articles + 2, columns);
     for article in 0..articles {
-        let place = u32::try_from(article).expect("a vocabulary is counted in 32 bits; this is a bug");
+        let place = u32::try_from(article).expect("a vocabulary is counted in 32 bits");
         for (column, (other, strength)) in tables.boosts_of_article(place).enumerate() {
             table.set(article, column, other, strength);
         }
@@ -159,7 +159,7 @@ fn add_memory(graph: &mut Graph, tables: &Tables, articles: usize, half: bool) {
     graph.named_node("ScatterElements", &["plain", "boosted", "boosts"], &["logits"], attributes);
 }
 
-/// What rows boost, by how much.
+/// The boosts of rows.
 pub(super) struct Table {
     rows: usize,
     columns: usize,
@@ -174,7 +174,7 @@ impl Table {
 
     pub(super) fn set(&mut self, row: usize, column: usize, article: u32, strength: f32) {
         let place = row * self.columns + column;
-        self.articles[place] = i32::try_from(article).expect("articles fit 32 bits; this is a bug");
+        self.articles[place] = i32::try_from(article).expect("articles fit 32 bits");
         self.strengths[place] = strength;
     }
 

@@ -1,4 +1,4 @@
-//! What each step learns from: the epoch's outfits with slots masked, and pairs of halves.
+//! The input of each step: the epoch's outfits with slots masked, and pairs of halves.
 //!
 //! Order, masks and pairs depend on seed, epoch and outfit alone, so a resumed run sees the same batches as an
 //! uninterrupted one, on any number of threads.

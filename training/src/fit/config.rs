@@ -25,7 +25,7 @@ pub struct RunConfig {
     pub model: ModelConfig,
 }
 
-/// What a run learns from.
+/// A run's data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
@@ -238,8 +238,8 @@ impl RunConfig {
     /// Each setting by its full name.
     fn settings(&self) -> BTreeMap<String, Value> {
         // Through text, because a float32 as a TOML value has digits that nobody wrote.
-        let text = toml::to_string(self).expect("a configuration is TOML; this is a bug");
-        let mut table: Table = toml::from_str(&text).expect("the text is TOML; this is a bug");
+        let text = toml::to_string(self).expect("a configuration is TOML");
+        let mut table: Table = toml::from_str(&text).expect("the text is TOML");
         table.remove("data");
         let mut settings = BTreeMap::new();
         flatten(&mut settings, "", table);
@@ -255,7 +255,7 @@ impl RunConfig {
         {
             fit.entry("shorten").or_insert(Value::Boolean(false));
         }
-        let mut table = Table::try_from(self).expect("a configuration is TOML; this is a bug");
+        let mut table = Table::try_from(self).expect("a configuration is TOML");
         overlay(&mut table, changes);
         table.try_into()
     }

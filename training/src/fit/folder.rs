@@ -166,7 +166,7 @@ impl RunFolder {
     /// Creates the folder of a new run, with its configuration and README.
     pub(super) fn create(&self, config: &RunConfig) -> Result<()> {
         fs::create_dir_all(&self.0).with_context(|| format!("cannot create {}", self.0.display()))?;
-        let text = toml::to_string(config).expect("a configuration is TOML; this is a bug");
+        let text = toml::to_string(config).expect("a configuration is TOML");
         self.put(README, readme::text(config, &self.0).as_bytes())?;
         self.put(CONFIG, text.as_bytes())
     }
@@ -210,7 +210,7 @@ impl RunFolder {
             format!("checkpoint-{:08}.safetensors", trainer.steps()),
         );
         trainer.save(&self.0.join(&state.checkpoint))?;
-        let text = serde_json::to_string(state).expect("a state is JSON; this is a bug");
+        let text = serde_json::to_string(state).expect("a state is JSON");
         self.put(STATE, text.as_bytes())?;
         if !before.is_empty() && before != state.checkpoint {
             let path = self.0.join(&before);
@@ -247,7 +247,7 @@ impl RunFolder {
     pub(super) fn write_metrics(&self, config: &RunConfig, epochs: &[EpochRecord]) -> Result<()> {
         let lines: Vec<String> = epochs
             .iter()
-            .map(|epoch| serde_json::to_string(epoch).expect("a record is JSON; this is a bug") + "\n")
+            .map(|epoch| serde_json::to_string(epoch).expect("a record is JSON") + "\n")
             .collect();
         self.put(METRICS, lines.concat().as_bytes())?;
         self.put(CURVES, curves::draw(config, epochs).as_bytes())

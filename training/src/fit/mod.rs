@@ -92,7 +92,7 @@ pub struct TrainingLoss {
     pub pair: Option<f64>,
 }
 
-/// What happens during a run.
+/// The events of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
     Started { epochs: u32, steps_per_epoch: u32, resumed_at: u32 },
@@ -284,7 +284,7 @@ impl<'a> Run<'a> {
     fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder) -> Result<Self> {
         let fit = &config.fit;
         let steps_per_epoch = u32::try_from(data.training().len().div_ceil(fit.batch))
-            .expect("an epoch has fewer than four billion steps; this is a bug");
+            .expect("an epoch has fewer than four billion steps");
         let (mut trainer, mut state) = if folder.has_state() {
             let state = folder.state()?;
             (folder.trainer(&state)?, state)
@@ -352,7 +352,7 @@ impl<'a> Run<'a> {
         let learning = seconds(watch);
         let development = self.development.evaluate(self.trainer.model());
         self.close_epoch(epoch + 1, development, learning, seconds(watch))?;
-        let record = self.state.epochs.last().expect("the epoch was just added; this is a bug");
+        let record = self.state.epochs.last().expect("the epoch was just added");
         (watch.on_event)(Event::Epoch(record));
         Ok(true)
     }

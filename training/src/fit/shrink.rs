@@ -1,6 +1,6 @@
 //! How far a finished run goes back to its start.
 //!
-//! What few outfits teach is partly chance, and the start is counted from all of them. Between both a model is better than at
+//! Few outfits teach some things by chance, and the start is counted from all of them. Between both a model is better than at
 //! either end, and a small development split cannot say where exactly: it goes as far back as this split allows.
 
 use crate::number::real;
@@ -11,15 +11,14 @@ pub(super) const PARTS: [f32; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// The farthest part whose losses are within a standard error of the least. `losses` has the same questions for each part.
 pub(super) fn choose(losses: &[Vec<f64>; PARTS.len()]) -> usize {
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / real(losses.len().max(1));
-    let least =
-        losses.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("there are parts; this is a bug");
+    let least = losses.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("there are parts");
     let is_near = |losses: &Vec<f64>| {
         let more: Vec<f64> = losses.iter().zip(least).map(|(loss, least)| loss - least).collect();
         let worse = mean(&more);
         let squares: Vec<f64> = more.iter().map(|more| (more - worse).powi(2)).collect();
         worse <= (mean(&squares) / real(more.len().max(1))).sqrt()
     };
-    losses.iter().rposition(is_near).expect("the least is near itself; this is a bug")
+    losses.iter().rposition(is_near).expect("the least is near itself")
 }
 
 #[cfg(test)]

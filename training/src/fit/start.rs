@@ -42,8 +42,8 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, logit: &Logit<'_>, 
         *number /= MATCH_GAIN;
     }
     set_match(model, data, &known, &values);
-    // What the blocks say begins at nothing.
-    let vocabulary = model.named_mut("vocabulary.own").expect("a match has values; this is a bug");
+    // The blocks begin at nothing.
+    let vocabulary = model.named_mut("vocabulary.own").expect("a match has values");
     vocabulary.data.iter_mut().for_each(|number| *number = 0.0);
     set_counts(model, logit, &terms);
 }
@@ -51,10 +51,10 @@ pub(super) fn begin_at_logit(model: &mut Model, data: &Data, logit: &Logit<'_>, 
 /// Sets the weights of the memory and the biases to the logit's.
 fn set_counts(model: &mut Model, logit: &Logit<'_>, terms: &Terms) {
     if model.config().memory > 0 {
-        let weights = model.named_mut("memory.weights").expect("the model has a memory; this is a bug");
+        let weights = model.named_mut("memory.weights").expect("the model has a memory");
         let named: Vec<f64> = logit.named().map(|(.., worth)| worth).collect();
         set_first_weights(&mut weights.data, terms.together, terms.own, &named);
-        let outfits = model.named_mut("memory.outfits").expect("the model has a memory; this is a bug");
+        let outfits = model.named_mut("memory.outfits").expect("the model has a memory");
         // None if it was fitted without them.
         let remembered = single(logit.remembered());
         outfits.data[..remembered.len()].copy_from_slice(&remembered);
@@ -93,7 +93,7 @@ fn set_match(model: &mut Model, data: &Data, known: &[f32], values: &[f32]) {
     let width = model.config().matching;
     let (beside, mut profile) = known.split_at(data.attributes().count() * width);
     for (name, vectors) in [("articles.values", beside), ("vocabulary.values", values)] {
-        let table = model.named_mut(name).expect("the model has values; this is a bug");
+        let table = model.named_mut(name).expect("the model has values");
         let stride = table.shape[1];
         for (to, from) in table.data.chunks_exact_mut(stride).zip(vectors.chunks_exact(width)) {
             to[stride - width..].copy_from_slice(from);
@@ -102,7 +102,7 @@ fn set_match(model: &mut Model, data: &Data, known: &[f32], values: &[f32]) {
     for feature in data.schema().features() {
         let (own, rest) = profile.split_at(feature.rows() * width);
         let table = model.named_mut(&format!("match.{}.weight", feature.name));
-        table.expect("the model has the schema's features; this is a bug").data.copy_from_slice(own);
+        table.expect("the model has the schema's features").data.copy_from_slice(own);
         profile = rest;
     }
 }
@@ -128,7 +128,7 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
     };
     let rows: Vec<Vec<Beside>> = (0..model.config().blank()).into_par_iter().map(best).collect();
     let mut fill = |name: &str, number: fn(&Beside) -> f32| {
-        let table = &mut model.named_mut(name).expect("the model has a memory; this is a bug").data;
+        let table = &mut model.named_mut(name).expect("the model has a memory").data;
         for (to, row) in table.chunks_exact_mut(width).zip(&rows) {
             to.iter_mut().zip(row).for_each(|(to, entry)| *to = number(entry));
         }
@@ -137,7 +137,7 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
     fill("memory.counts", |entry| entry.count);
     fill("memory.expected", |entry| entry.expected);
     let (features, _) = model.config().rows_of_articles();
-    let named = &mut model.named_mut("memory.named").expect("the model has a memory; this is a bug").data;
+    let named = &mut model.named_mut("memory.named").expect("the model has a memory").data;
     for (first, feature) in features.iter().zip(data.schema().features()) {
         let Some(first) = first else { continue };
         for (row, article) in (*first..).zip(data.named_by(feature).into_iter().flatten()) {

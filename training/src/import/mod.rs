@@ -71,7 +71,7 @@ pub struct ByTime {
 pub struct Period {
     pub first: Timestamp,
     pub last: Timestamp,
-    /// What is later is for validation.
+    /// Later outfits are for validation.
     pub validation: Timestamp,
     /// How many outfits are learned only because they were accepted.
     pub accepted: usize,
@@ -80,7 +80,7 @@ pub struct Period {
 /// The result of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// What was found. With bad rows and without `skip_bad`, or if orders make no outfit, nothing was written.
+    /// With bad rows and without `skip_bad`, or if orders make no outfit, nothing was written.
     pub report: Report,
     /// The number of outfits drawn for validation.
     pub drawn: usize,
@@ -93,13 +93,13 @@ pub struct Imported {
     pub sampled: u64,
     /// How many training outfits the customer of a validation outfit has on average, if they became a feature.
     pub outfits_per_customer: Option<f64>,
-    /// What was taken of the orders, if outfits were made from them.
+    /// The orders' part, if outfits were made from them.
     pub taken: Option<Received>,
     /// If outfits were split by time, and any has one.
     pub period: Option<Period>,
 }
 
-/// What was found of outfits that repeat one another.
+/// The outfits that repeat one another.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Repeats {
     pub all: Repeated,
@@ -111,7 +111,7 @@ pub struct Repeats {
 /// An outfit, and when it was made if that is known.
 type Dated = (Option<Timestamp>, Outfit);
 
-/// What outfits are made of.
+/// The source of outfits.
 enum Source {
     Outfits(Rows<Outfit>),
     Orders(Rows<OrderLine>),
@@ -305,7 +305,7 @@ impl Import<'_> {
         for outfit in rows::<Outfit>(folder, self.schema)? {
             let outfit = outfit?;
             let mut number = |id: &ArticleId| {
-                let next = u32::try_from(numbers.len()).expect("articles fit 32 bits; this is a bug");
+                let next = u32::try_from(numbers.len()).expect("articles fit 32 bits");
                 *numbers.entry(id.clone()).or_insert(next)
             };
             outfits.push(outfit.articles().iter().map(&mut number).collect::<Vec<u32>>());
@@ -339,7 +339,7 @@ impl Import<'_> {
     }
 
     fn open<T: Table>(&self, path: Option<&PathBuf>) -> Result<Result<Rows<T>, FileError>> {
-        // What is done with an outfit depends on the number of its articles: too many are no reason to refuse it.
+        // The number of its articles decides what is done with an outfit: too many are no reason to refuse it.
         let schema = self.schema.clone().with_outfit_size(OutfitSize { least: 0, most: usize::MAX });
         Ok(atelier_files::read_as(require::<T>(path)?, &schema, self.dialect))
     }
@@ -432,7 +432,7 @@ fn split_by_time(made: &mut [Dated], last: Duration) -> Option<Period> {
     period
 }
 
-/// What two outfits have in common if one repeats the other: an outfit may be imported, saved, accepted and bought.
+/// The key two outfits share if one repeats the other: an outfit may be imported, saved, accepted and bought.
 fn same_pieces(outfit: &Outfit) -> (CustomerId, Vec<ArticleId>) {
     let mut articles = outfit.articles().to_vec();
     articles.sort_unstable();

@@ -21,7 +21,7 @@ use crate::{
 pub const WINDOW: Duration = Duration::from_hours(7 * 24);
 const SEED: u64 = 1;
 
-/// What was taken of orders, and what was left out.
+/// Lines of orders that were taken or left out.
 #[derive(Debug, Clone, Default)]
 pub struct Received {
     pub lines: u64,
@@ -73,7 +73,7 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) fn add_article(&mut self, article: &Article) {
-        let number = u32::try_from(self.articles.len()).expect("articles fit 32 bits; this is a bug");
+        let number = u32::try_from(self.articles.len()).expect("articles fit 32 bits");
         self.numbers.insert(article.id.as_str().to_owned(), number);
         for id in article.variant_ids() {
             self.numbers.entry(id.into_owned()).or_insert(number);
@@ -86,7 +86,7 @@ impl Known {
     }
 }
 
-/// What a customer kept of one order, or of several.
+/// Articles a customer kept of one order, or of several.
 #[derive(Debug, Clone)]
 struct Basket {
     customer: CustomerId,
@@ -145,14 +145,14 @@ pub(super) fn read(
             set.articles.iter().map(|&article| known.articles[article as usize].0.clone()).collect();
         let outfit =
             Outfit::new(set.customer, articles, Some(split), atelier_core::domain::Features::default())
-                .expect("the articles are different, neither too few nor too many; this is a bug");
+                .expect("the articles are different, neither too few nor too many");
         (set.last, outfit)
     });
     let outfits = outfits.collect();
     Ok((outfits, taken))
 }
 
-/// What customers kept of each order, in the order in which the file has them.
+/// The articles customers kept of each order, in the order of the file.
 fn read_baskets(
     lines: Rows<OrderLine>,
     known: &Known,
@@ -202,7 +202,7 @@ fn read_baskets(
                         orders: 1,
                         articles: Vec::new(),
                     });
-                    baskets.last_mut().expect("one was added; this is a bug")
+                    baskets.last_mut().expect("one was added")
                 }
             };
             if basket.customer != customer {

@@ -52,7 +52,7 @@ impl Batch {
     /// If an index is not in the vocabulary or the slot to predict is not blank.
     pub fn push(&mut self, example: Example<'_>) {
         let Example { slots, features, blank, target, weight } = example;
-        assert!(target < self.packed.blank, "the target {target} is not an article; this is a bug");
+        assert!(target < self.packed.blank, "the target {target} is not an article");
         self.pack(slots, features, blank);
         self.targets.push(target);
         self.weights.push(weight);
@@ -61,14 +61,14 @@ impl Batch {
     /// Adds an outfit without its target.
     pub(super) fn pack(&mut self, slots: &[u32], features: &[Vec<u32>], blank: usize) {
         let packed = &mut self.packed;
-        assert_eq!(slots[blank], packed.blank, "the slot to predict is blank; this is a bug");
-        assert_eq!(features.len(), self.features, "one entry per feature of the schema; this is a bug");
+        assert_eq!(slots[blank], packed.blank, "the slot to predict is blank");
+        assert_eq!(features.len(), self.features, "one entry per feature of the schema");
         for (place, &slot) in slots.iter().enumerate() {
             if place == blank {
                 packed.blanks.push(packed.slots.len());
             }
             if slot != self.padding {
-                assert!(slot < self.padding, "slot {place} holds the invalid index {slot}; this is a bug");
+                assert!(slot < self.padding, "slot {place} holds the invalid index {slot}");
                 packed.slots.push(slot);
             }
         }

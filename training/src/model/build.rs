@@ -62,7 +62,7 @@ impl Builder<'_> {
         let blocks = (0..blocks).map(|place| self.block(&format!("blocks.{place}"), has_state)).collect();
         let halting = (axes.trunk == Trunk::Universal).then(|| {
             let halting = self.linear("halting", width, 1);
-            let bias = halting.bias.expect("the halting layer has a bias; this is a bug");
+            let bias = halting.bias.expect("the halting layer has a bias");
             self.weights.0[bias.0].data.fill(config.universal.halting_bias);
             halting
         });
@@ -121,13 +121,13 @@ impl Builder<'_> {
         sum
     }
 
-    /// What each number of an embedding adds to rows of this shape; nothing at first.
+    /// The rows of this shape for the numbers of an embedding; zeros at first.
     fn embedding(&mut self, name: &str, row: &[usize]) -> Option<Param> {
         let shape: Vec<usize> = [self.config.embedding].iter().chain(row).copied().collect();
         (self.config.embedding > 0).then(|| self.zeros(name, &shape))
     }
 
-    /// What each feature's values say in the match; nothing at first.
+    /// Each feature's values in the match; zeros at first.
     fn matched(&mut self) -> Vec<Param> {
         let config = self.config;
         let table = |feature: &super::FeatureRows| {

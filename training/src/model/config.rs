@@ -148,8 +148,7 @@ impl ModelConfig {
 
     /// The index of the blank.
     pub fn blank(&self) -> u32 {
-        u32::try_from(self.articles)
-            .expect("a vocabulary has fewer than four billion articles; this is a bug")
+        u32::try_from(self.articles).expect("a vocabulary has fewer than four billion articles")
     }
 
     /// The index of padding.

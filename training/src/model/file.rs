@@ -92,7 +92,7 @@ fn named(prefix: &str, tensor: &Tensor, data: &[f32]) -> Named {
 }
 
 fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("a configuration is always JSON; this is a bug")
+    serde_json::to_string(value).expect("a configuration is always JSON")
 }
 
 fn write(path: &Path, tensors: &[Named], header: HashMap<String, String>) -> Result<(), FileError> {

@@ -45,7 +45,7 @@ impl Axes {
             Method::Latent => (Conditioning::None, Trunk::Stacked, true),
             Method::Universal => (Conditioning::None, Trunk::Universal, false),
             Method::LatentUniversal => (Conditioning::None, Trunk::Universal, true),
-            Method::Own(_) => unreachable!("only our own methods are trained; this is a bug"),
+            Method::Own(_) => unreachable!("only our own methods are trained"),
         };
         Self { conditioning, trunk, personas }
     }

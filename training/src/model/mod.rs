@@ -37,7 +37,7 @@ pub struct Model {
     values: Option<Arc<ValueRows>>,
     /// The outfits that its memory holds.
     outfits: Option<Arc<OutfitMemory>>,
-    /// What the tables of sums were made for.
+    /// The tables of sums are made for these.
     sums: Needs,
 }
 
@@ -116,7 +116,7 @@ impl Model {
     pub(crate) fn with_last_layer_of(&self, rows: &ValueRows, articles: usize) -> Self {
         let mut model = self.clone();
         model.config.articles = articles;
-        // What was beside what says nothing of new articles.
+        // A memory of pairs says nothing of new articles.
         model.structure.memory = None;
         let Head { weight, bias, personas } = model.structure.head;
         if let Some(personas) = personas {
@@ -155,7 +155,7 @@ impl Model {
     /// has.
     pub(crate) fn scale_logits(&mut self, factor: f32) {
         let Head { weight, bias, personas } = self.structure.head;
-        assert!(personas.is_none(), "a model with personas cannot be scaled; this is a bug");
+        assert!(personas.is_none(), "a model with personas cannot be scaled");
         let memory = self.structure.memory.iter();
         let mut params: Vec<Param> = memory.flat_map(|memory| [memory.weights, memory.outfits]).collect();
         for table in [weight, bias] {
@@ -177,7 +177,7 @@ impl Model {
         }
     }
 
-    /// What a table of sums is made of; None for other tables.
+    /// The parts of a table of sums; None for other tables.
     pub(crate) fn composed(&self, table: Param) -> Option<Composed> {
         self.structure.composed.iter().find(|composed| composed.sum == table).copied()
     }

@@ -151,7 +151,7 @@ impl Model {
     }
 
     pub(super) fn pair_head(&self) -> PairHead {
-        self.structure.pair.expect("the model was made for pairs; this is a bug")
+        self.structure.pair.expect("the model was made for pairs")
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Structure {
     pub(crate) head: Head,
     /// The personas' biases of visible articles: those of the head.
     pub(crate) evidence: Option<Param>,
-    /// What counts add to the last dense layer's logits.
+    /// Counts, added to the last dense layer's logits.
     pub(crate) memory: Option<Memory>,
     /// Of a model that judges pairs.
     pub(crate) pair: Option<PairHead>,
@@ -148,7 +148,7 @@ impl Structure {
         c
     }
 
-    /// What the context goes through, with `ReLU` between the layers.
+    /// The context's layers, with `ReLU` between them.
     pub(crate) fn context_layers(&self) -> Vec<Linear> {
         match &self.conditioned {
             Conditioned::None => Vec::new(),

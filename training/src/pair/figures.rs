@@ -18,7 +18,7 @@ pub struct PairFigures {
 
 impl PairFigures {
     pub fn new(scores: &[f64], same: &[bool], threshold: f64) -> Self {
-        assert_eq!(scores.len(), same.len(), "one score per pair; this is a bug");
+        assert_eq!(scores.len(), same.len(), "one score per pair");
         let right = scores.iter().zip(same).filter(|(score, same)| (**score > threshold) == **same).count();
         Self {
             pairs: scores.len(),

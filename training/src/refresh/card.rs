@@ -1,4 +1,4 @@
-//! What a refresh found, for people and programs: `model-card.md` and `model-card.json` of the candidate.
+//! A refresh's results, for people and programs: `model-card.md` and `model-card.json` of the candidate.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ pub struct Live {
     pub fingerprint: String,
 }
 
-/// What was read of the export.
+/// The part read of the export.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Learned {
@@ -90,12 +90,12 @@ impl Card {
     }
 
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a card is JSON; this is a bug") + "\n"
+        serde_json::to_string_pretty(self).expect("a card is JSON") + "\n"
     }
 
     /// The card as Markdown.
     pub fn to_markdown(&self) -> String {
-        self.write().expect("a string takes any text; this is a bug")
+        self.write().expect("a string takes any text")
     }
 
     fn write(&self) -> Result<String, std::fmt::Error> {

@@ -114,7 +114,7 @@ fn segment(by: &str, value: &str, cases: &Cases, live: &[Verdict], candidate: &[
         let found = differences(cases, &runs);
         move |metric: Metric| {
             let found = found.iter().find(|difference| difference.metric == metric);
-            let found = found.expect("every metric has a difference; this is a bug");
+            let found = found.expect("every metric has a difference");
             Gain { difference: found.difference, low: found.low, high: found.high }
         }
     };
@@ -165,7 +165,7 @@ pub fn acceptance(runtime: &OnnxRuntime, release: &Release, folder: &Path) -> Re
     let data = Data::load_by_time(folder, Some(release.schema()))?;
     let default = release.manifest().default_method;
     let method = release.manifest().methods.iter().find(|entry| entry.method == default);
-    let method = method.expect("the default method is one of them; this is a bug");
+    let method = method.expect("the default method is one of them");
     let cases = Cases::of_all_articles(&data);
     let answers = ask(runtime, &Subject::new(&data, release, method), &data, &cases, &|_| {})?;
     Ok((scores(&answers.open).of_type_at_5, cases.as_slice().len()))

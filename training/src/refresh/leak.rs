@@ -14,7 +14,7 @@ use crate::{
 const ARTICLES: f64 = 0.2;
 /// The same of a list of words, such as brands: tastes have exceptions, receipts have none.
 const WORDS: f64 = 0.95;
-/// What other customers' lists may name of them. A word that everyone has says nothing of purchases.
+/// The same of other customers' lists. A word that everyone has says nothing of purchases.
 const OF_OTHERS: f64 = 0.6;
 
 /// Why the comparison would say nothing: a feature that names what was bought since.

@@ -52,7 +52,7 @@ const PLANNED: f64 = 0.75;
 /// Epochs without improvement.
 const PATIENCE: u32 = 6;
 
-/// What to make a candidate from, and how.
+/// Sources and settings of a candidate.
 #[derive(Debug)]
 pub struct Refresh<'a> {
     /// A folder that `atelier export` wrote.
@@ -75,7 +75,7 @@ pub struct Refresh<'a> {
     pub created: SystemTime,
 }
 
-/// What is known of the data and of the live release.
+/// The facts of the data and of the live release.
 struct Given {
     live: Release,
     entry: MethodEntry,
@@ -108,7 +108,7 @@ impl Refresh<'_> {
         let data = Data::load_by_time(&folder, None)?;
         let default = live.manifest().default_method;
         let entry = live.manifest().methods.iter().find(|entry| entry.method == default);
-        let entry = entry.expect("the default method is one of them; this is a bug").clone();
+        let entry = entry.expect("the default method is one of them").clone();
         let mut card = Card {
             name: name.to_owned(),
             created: rfc3339(self.created),
@@ -311,7 +311,7 @@ impl Refresh<'_> {
         let metadata = Metadata { release: String::new(), storage: self.storage };
         let method = export_run(run, config, data, &metadata, run.path())?;
         let candidate = assemble(run.path(), "", data, method.clone())?;
-        // What customers had may name other articles in the live schema.
+        // Customers' purchases may name other articles in the live schema.
         let other = (live.schema().features() != data.schema().features()).then(|| {
             let schema = live.schema().clone().with_outfit_size(data.schema().outfit_size());
             Data::load_by_time(folder, Some(&schema))
@@ -445,5 +445,5 @@ fn settings_of(live: &Release, method: Method, data: &Data) -> Result<Option<Str
         configurations.filter_map(|config| serde_json::from_value::<RunConfig>(config.clone()).ok());
     let Some(mut config) = found.find(|config| config.model.method == method) else { return Ok(None) };
     config.task_weights.retain(|kind, _| data.types().contains(kind));
-    Ok(Some(toml::to_string(&config).expect("a configuration is TOML; this is a bug")))
+    Ok(Some(toml::to_string(&config).expect("a configuration is TOML")))
 }

@@ -154,8 +154,7 @@ fn match_names<T: Eq + std::hash::Hash>(old: &[T], new: &[T]) -> Rows {
 /// The values of articles in their order: attribute and word.
 fn words(encoder: Option<&ArticleEncoder>) -> Vec<(String, String)> {
     let Some(encoder) = encoder else { return Vec::new() };
-    let file: Value =
-        serde_json::from_str(&encoder.to_json()).expect("an encoder's file is JSON; this is a bug");
+    let file: Value = serde_json::from_str(&encoder.to_json()).expect("an encoder's file is JSON");
     let mut found = Vec::with_capacity(encoder.count());
     for (name, words) in file["values"].as_object().into_iter().flatten() {
         let words = words.as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -159,7 +159,7 @@ fn draw_article(seed: u64, number: usize) -> ArticleTraits {
     let ln_popularity = ((1.0 + HEAD) / (1.0 - stream.uniform() + HEAD)).ln();
     ArticleTraits {
         kind: traits.kind,
-        brand: u8::try_from(brand).expect("there are fifty brands; this is a bug"),
+        brand: u8::try_from(brand).expect("there are fifty brands"),
         colour,
         pattern,
         material,
@@ -314,7 +314,7 @@ fn draw_sizes(stream: &mut Stream, scale: SizeScale, wearer: Wearer) -> (u8, u8)
         (SizeScale::Shoe, Wearer::Men) => (4, &[0.2, 0.5, 0.3], 9, &[0.15, 0.4, 0.3, 0.1, 0.05]),
         (SizeScale::Shoe, Wearer::Unisex) => (1, &[0.6, 0.4], 9, &[0.3, 0.4, 0.3]),
     };
-    let size = |index: usize| u8::try_from(index).expect("scales are short; this is a bug");
+    let size = |index: usize| u8::try_from(index).expect("scales are short");
     (size(first + stream.weighted(firsts)), size(last + stream.weighted(lasts)))
 }
 

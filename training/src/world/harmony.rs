@@ -59,7 +59,7 @@ impl Class {
 
     pub(crate) fn new(colour: Colour, style: Style, bold: bool) -> Self {
         let index = (colour.index() * Style::COUNT + style.index()) * 2 + usize::from(bold);
-        Self(u16::try_from(index).expect("there are 320 classes; this is a bug"))
+        Self(u16::try_from(index).expect("there are 320 classes"))
     }
 
     pub(crate) fn index(self) -> usize {

@@ -106,7 +106,7 @@ pub(crate) fn shares(profile: &Profile) -> [f64; Occasion::COUNT + 1] {
     shares
 }
 
-/// What an occasion adds to a material.
+/// An occasion's part of a material.
 #[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
 pub(crate) fn material(occasion: Option<Occasion>, material: Material) -> f64 {
     use Material as M;
@@ -127,7 +127,7 @@ pub(crate) fn material(occasion: Option<Occasion>, material: Material) -> f64 {
     }
 }
 
-/// What an occasion adds to a colour.
+/// An occasion's part of a colour.
 #[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
 pub(crate) fn colour(occasion: Option<Occasion>, colour: Colour) -> f64 {
     use Colour as C;
@@ -146,7 +146,7 @@ pub(crate) fn colour(occasion: Option<Occasion>, colour: Colour) -> f64 {
     }
 }
 
-/// What an occasion adds to a pattern.
+/// An occasion's part of a pattern.
 #[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
 pub(crate) fn pattern(occasion: Option<Occasion>, pattern: Pattern) -> f64 {
     match (occasion, pattern) {

@@ -55,7 +55,7 @@ impl Population {
 
     /// Draws the customer of an outfit, by activity.
     pub(crate) fn draw(&self, stream: &mut Stream) -> usize {
-        let total = self.activity.last().expect("a world has customers; this is a bug");
+        let total = self.activity.last().expect("a world has customers");
         let point = stream.uniform() * total;
         self.activity.partition_point(|sum| *sum <= point).min(self.len() - 1)
     }
@@ -307,13 +307,13 @@ fn draw_sizes(stream: &mut Stream, male: bool, height: f64, mass_index: f64) -> 
         28.0 + 0.85 * (mass_index - 22.6) + 0.04 * (height - 166.0)
     } + stream.normal(0.0, 0.7);
     let shoe = if male { 43.2 + 0.13 * (height - 180.0) } else { 38.6 + 0.14 * (height - 167.0) };
-    let off = |size: &str| (size.parse::<f64>().expect("waists are numbers; this is a bug") - waist).abs();
+    let off = |size: &str| (size.parse::<f64>().expect("waists are numbers") - waist).abs();
     let bottom = (0..BOTTOM_SIZES.len())
         .min_by(|&a, &b| off(BOTTOM_SIZES[a]).total_cmp(&off(BOTTOM_SIZES[b])))
-        .expect("the scale is not empty; this is a bug");
+        .expect("the scale is not empty");
     [
         round_to_u8(top + stream.normal(0.0, 0.45), 0.0, 7.0),
-        u8::try_from(bottom).expect("scales are short; this is a bug"),
+        u8::try_from(bottom).expect("scales are short"),
         round_to_u8(shoe - 35.0 + stream.normal(0.0, 0.7), 0.0, 13.0),
     ]
 }

@@ -1,4 +1,4 @@
-//! What the stylist knows of a customer: exactly the features in the file.
+//! The stylist's view of a customer: exactly the features in the file.
 //!
 //! The oracle is exact only because the stylist knows nothing more.
 

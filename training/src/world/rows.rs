@@ -12,11 +12,11 @@ use super::{
 };
 
 fn article_id(number: usize) -> ArticleId {
-    ArticleId::new(format!("a-{:05}", number + 1)).expect("the id is valid; this is a bug")
+    ArticleId::new(format!("a-{:05}", number + 1)).expect("the id is valid")
 }
 
 fn customer_id(number: usize) -> CustomerId {
-    CustomerId::new(format!("c-{:06}", number + 1)).expect("the id is valid; this is a bug")
+    CustomerId::new(format!("c-{:06}", number + 1)).expect("the id is valid")
 }
 
 pub(crate) fn article(number: usize, traits: &ArticleTraits) -> Article {
@@ -39,8 +39,7 @@ pub(crate) fn article(number: usize, traits: &ArticleTraits) -> Article {
     }
     put("price", json!(f64::from(traits.price_cents) / 100.0));
     put("in_stock", json!(traits.in_stock));
-    Article::new(article_id(number), traits.kind.word(), attributes)
-        .expect("the world's articles are valid; this is a bug")
+    Article::new(article_id(number), traits.kind.word(), attributes).expect("the world's articles are valid")
 }
 
 /// A short name: "Fjell wool coat", "Juno floral viscose dress".
@@ -78,7 +77,7 @@ pub(crate) fn outfit(numbered: &NumberedOutfit) -> Outfit {
     let features: Features = occasion.map(|value| ("occasion".to_owned(), value)).into_iter().collect();
     let articles = numbered.articles.iter().map(|number| article_id(*number as usize)).collect();
     Outfit::new(customer_id(numbered.customer), articles, Some(numbered.split), features)
-        .expect("the stylist picks different articles; this is a bug")
+        .expect("the stylist picks different articles")
 }
 
 #[cfg(test)]

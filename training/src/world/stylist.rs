@@ -99,7 +99,7 @@ impl Scores {
         let first_cell = cells.start;
         let cells = &catalogue.cells()[cells];
         let (Some(first), Some(last)) = (cells.first(), cells.last()) else {
-            unreachable!("a catalogue has articles of every type; this is a bug")
+            unreachable!("a catalogue has articles of every type")
         };
         let first_place = first.places.start;
         let mut places = Vec::with_capacity(last.places.end - first_place);

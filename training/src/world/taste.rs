@@ -355,7 +355,7 @@ fn style_taste(context: Context<'_>) -> [f64; Style::COUNT] {
     taste
 }
 
-/// What each preferred style adds to each pattern.
+/// Each preferred style's part of each pattern.
 #[rustfmt::skip]
 const PATTERNS_BY_STYLE: [[f64; Pattern::COUNT]; Style::COUNT] = [
 // plain strip check flora dotte print

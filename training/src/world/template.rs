@@ -76,7 +76,7 @@ impl<'a> Templates<'a> {
             .iter()
             .map(|kind| {
                 let place = OPTIONAL.iter().position(|family| *family == kind.family());
-                odds[place.expect("what follows the core is optional; this is a bug")]
+                odds[place.expect("what follows the core is optional")]
             })
             .product();
         probability * chosen / Ways::new(&odds, core).total()
@@ -235,7 +235,7 @@ fn style_fit(profile: &Profile, kind: ArticleType) -> f64 {
     (preferred / mean).ln().clamp(-1.8, 1.0)
 }
 
-/// What an occasion adds to a type, beyond formality and warmth.
+/// An occasion's part of a type, beyond formality and warmth.
 #[rustfmt::skip]
 #[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
 fn for_occasion(occasion: Option<Occasion>, kind: ArticleType) -> f64 {
@@ -272,7 +272,7 @@ fn for_occasion(occasion: Option<Occasion>, kind: ArticleType) -> f64 {
     }
 }
 
-/// What the customer's age, body and gender add to a type.
+/// Part of the customer's age, body and gender in a type.
 #[rustfmt::skip]
 fn for_person(profile: &Profile, kind: ArticleType) -> f64 {
     use ArticleType as T;
@@ -309,7 +309,7 @@ const USUAL: [[f64; OPTIONAL.len()]; 2] = [
   [-1.20, -0.57, -1.72, -8.00, -1.17, -1.97, -2.42, -3.52, -1.57, -2.37], // men
 ];
 
-/// What each occasion adds to them.
+/// Each occasion's part of them.
 #[rustfmt::skip]
 const BY_OCCASION: [[f64; OPTIONAL.len()]; Occasion::COUNT] = [
 //  layer outer  bag   hosi  belt  head  scarf jewel watch eye
@@ -348,7 +348,7 @@ fn ln_odds(context: Context<'_>, place: usize) -> f64 {
     usual + by_occasion + weather + taste + worth
 }
 
-/// What a preferred style adds to a family.
+/// A preferred style's part of a family.
 #[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
 fn wears(style: Style, family: Family) -> f64 {
     match (style, family) {
@@ -419,7 +419,7 @@ fn weather_and_formality(family: Family) -> (f64, f64) {
     }
 }
 
-/// What a type of the core adds to the odds of an optional family.
+/// A core type's part in the odds of an optional family.
 #[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
 fn core_odds(family: Family, kind: ArticleType) -> f64 {
     use ArticleType as T;

@@ -24,7 +24,7 @@ pub struct Article {
     pub id: ArticleId,
     kind: String,
     attributes: Map<String, Value>,
-    /// What encoders made of it. Not among the attributes: it has kilobytes, and only models read it.
+    /// Encoders made it. Not among the attributes: it has kilobytes, and only models read it.
     embedding: Option<Embedding>,
 }
 
@@ -148,7 +148,7 @@ impl Article {
         self.in_stock() && counts.iter().any(|count| count.is_any && is_of_size(count) && is_there(count))
     }
 
-    /// What a basket holds of it; empty if the article itself is.
+    /// Its entries for baskets; empty if the article itself is one.
     pub fn variants(&self) -> Vec<Variant> {
         self.given(VARIANTS).map(variant::parse).unwrap_or_default()
     }
@@ -214,7 +214,7 @@ impl Article {
         Ok(())
     }
 
-    /// What it says of a field or attribute, or its variants of an option.
+    /// Its values of a field or attribute, or its variants' of an option.
     fn said(&self, name: &str) -> impl Iterator<Item = &Value> {
         let own = self.attribute(name);
         let variants = if own.is_none() { self.given(VARIANTS) } else { None };
@@ -237,7 +237,7 @@ impl Article {
         words.into_iter()
     }
 
-    /// What a field or attribute says, as it is compared with no-gos and the types of filters
+    /// A field's or attribute's words, as compared with no-gos and the types of filters
     /// ([`fold_for`](super::fold_for)): its texts at any depth, the parts of texts that are lists, and the digits of its
     /// numbers.
     pub fn folded_words(&self, name: &str) -> Vec<String> {

@@ -25,7 +25,7 @@ pub struct ArticleEncoder {
     /// By attribute, in alphabetical order.
     values: BTreeMap<String, Vec<String>>,
     ranges: BTreeMap<String, Ranges>,
-    /// What models take of each list of an embedding that the articles of the training have.
+    /// The models' inputs from each list of an embedding that the training's articles have.
     projections: BTreeMap<String, Projection>,
     index: Index,
     count: usize,
@@ -56,9 +56,9 @@ struct Index {
 pub struct EncodedArticle {
     /// Ascending.
     pub values: Vec<u32>,
-    /// What the article says that no value says: the model learned of no two articles with it.
+    /// The article's words that no value has: the model learned of no two articles with them.
     pub unknown: Vec<UnknownValue>,
-    /// What models take of its embedding; empty if it has none, or they take none.
+    /// Models' inputs from its embedding; empty if it has none, or they take none.
     pub embedding: Vec<f32>,
     /// The first list of its embedding with another length than expected.
     pub other_length: Option<OtherLength>,
@@ -90,7 +90,7 @@ impl UnknownValue {
     }
 }
 
-/// What an article says of itself in words and in numbers, by attribute; the first is its type. Words are folded.
+/// An article's own words and numbers, by attribute; the first is its type. Words are folded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     pub words: Vec<(String, String)>,
@@ -212,7 +212,7 @@ impl ArticleEncoder {
             _ => (!named.is_empty()).then_some(EmbeddingFile::Named(named)),
         };
         let file = EncoderFile { values: self.values.clone(), ranges: self.ranges.clone(), embedding };
-        serde_json::to_string(&file).expect("texts and numbers are JSON; this is a bug")
+        serde_json::to_string(&file).expect("texts and numbers are JSON")
     }
 
     /// How many numbers models take of an embedding.
@@ -241,7 +241,7 @@ impl ArticleEncoder {
         attribute != TYPE && !Self::is_with_type(attribute) && !attribute.ends_with(FOR_TYPE)
     }
 
-    /// What models take of an embedding, list after list: zeros, the average, of lists that it does not have. None if it has
+    /// Models' input from an embedding, list after list: zeros, the average, of lists that it does not have. None if it has
     /// none of them.
     pub fn project(&self, embedding: &Embedding) -> Option<Vec<f32>> {
         let mut is_any = false;

@@ -45,7 +45,7 @@ impl Embedding {
     /// As files and the database have it: each number with the fewest digits that read back as it.
     pub fn to_json(&self) -> Value {
         let number = |number: &f32| {
-            let digits = number.to_string().parse().expect("a number's digits are a number; this is a bug");
+            let digits = number.to_string().parse().expect("a number's digits are a number");
             Value::from(json_number(digits))
         };
         let list = |list: &[f32]| list.iter().map(number).collect::<Value>();

@@ -66,9 +66,9 @@ fn read_value(name: &str, value: Value, schema: &Schema) -> Result<Option<Featur
         Value::Number(number) if !number.is_f64() && feature.is_some_and(Feature::takes_words) => {
             FeatureValue::Text(number.to_string())
         }
-        Value::Number(number) => FeatureValue::Number(
-            number.as_f64().expect("every JSON number has a nearest float; this is a bug"),
-        ),
+        Value::Number(number) => {
+            FeatureValue::Number(number.as_f64().expect("every JSON number has a nearest float"))
+        }
         Value::Array(values) => {
             let word = |value: Value| match value {
                 Value::String(text) => Ok(text),

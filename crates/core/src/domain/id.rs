@@ -139,7 +139,7 @@ pub type RuleDigest = [u8; 6];
 impl RuleName {
     pub fn digest(&self) -> RuleDigest {
         let digest: [u8; 32] = Sha256::digest(self.as_str()).into();
-        *digest.first_chunk().expect("it is shorter; this is a bug")
+        *digest.first_chunk().expect("it is shorter")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The attributes of articles that Atelier knows, whatever the schema says. A new one is a row here, and what it means in
 //! [`Article`](super::Article).
 
-/// What Atelier does with an attribute.
+/// Atelier's use of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// The service reads it: filters, prices, sizes and stock.

@@ -92,7 +92,7 @@ impl Mask {
     }
 
     fn zip(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
-        assert_eq!(self.length, other.length, "both masks belong to one vocabulary; this is a bug");
+        assert_eq!(self.length, other.length, "both masks belong to one vocabulary");
         for (own, other) in self.words.iter_mut().zip(&other.words) {
             *own = with(*own, *other);
         }
@@ -100,7 +100,7 @@ impl Mask {
 
     fn index(&self, article: u32) -> usize {
         let index = article as usize;
-        assert!(index < self.length, "article {article} of {}; this is a bug", self.length);
+        assert!(index < self.length, "article {article} is not one of {}", self.length);
         index
     }
 }

@@ -38,7 +38,7 @@ pub struct InvalidMethod(String);
 
 impl OwnName {
     fn as_str(&self) -> &str {
-        str::from_utf8(&self.text[..usize::from(self.length)]).expect("a name is ASCII; this is a bug")
+        str::from_utf8(&self.text[..usize::from(self.length)]).expect("a name is ASCII")
     }
 }
 
@@ -77,7 +77,7 @@ impl Method {
         }
     }
 
-    /// What it is, in a sentence.
+    /// The method in a sentence.
     pub fn about(&self) -> &'static str {
         match self {
             Method::None => "Reads the outfit alone.",

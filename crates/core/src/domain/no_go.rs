@@ -11,7 +11,7 @@ const MOST_TOGETHER: usize = 3;
 /// Before a material these words make another one of it: `faux leather`. Not `eco`: that may be leather.
 const OTHER_BEFORE: [&str; 11] =
     ["artificial", "fake", "faux", "imitation", "mock", "no", "non", "pu", "synthetic", "vegan", "without"];
-/// What may stand between the two: `faux patent leather`.
+/// These may be between the two: `faux patent leather`.
 const FINISHES: [&str; 2] = ["nappa", "patent"];
 /// The same after it: `leather-free`.
 const OTHER_AFTER: [&str; 7] = ["alternative", "effect", "free", "imitation", "like", "look", "substitute"];

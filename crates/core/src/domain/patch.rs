@@ -168,7 +168,7 @@ fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
                 if !field.is_object() {
                     *field = Value::Object(Map::new());
                 }
-                merge(field.as_object_mut().expect("it is an object by now; this is a bug"), inner);
+                merge(field.as_object_mut().expect("it is an object by now"), inner);
             }
             value => {
                 target.insert(name.clone(), value.clone());

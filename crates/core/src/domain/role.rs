@@ -1,4 +1,4 @@
-//! What a signed-in person may do.
+//! Rights of a signed-in person.
 
 use crate::named;
 

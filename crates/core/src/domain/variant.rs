@@ -32,7 +32,7 @@ pub struct Variant {
     /// The shop's own key, its SKU. No other variant or article has it.
     pub id: String,
     pub size: Option<String>,
-    /// What the customer chooses, by the shop's names.
+    /// The customer's choices, by the shop's names.
     #[serde(default)]
     options: BTreeMap<String, String>,
     pub(super) price: Option<f64>,
@@ -115,7 +115,7 @@ pub(super) fn ids(value: &Value) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// What each of them says of an option, or of its size.
+/// Each variant's value of an option, or of its size.
 pub(super) fn said<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
     let is_size = SIZES.contains(&name);
     let name = fold(name);

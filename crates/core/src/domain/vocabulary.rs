@@ -27,7 +27,7 @@ impl Vocabulary {
         }
         let mut index = HashMap::with_capacity(articles.len());
         for (number, article) in articles.iter().enumerate() {
-            let number = u32::try_from(number).expect("fewer than four billion articles; this is a bug");
+            let number = u32::try_from(number).expect("fewer than four billion articles");
             if index.insert(article.clone(), number).is_some() {
                 return Err(VocabularyError::Duplicate(article.clone()));
             }
@@ -58,7 +58,7 @@ impl Vocabulary {
 
     /// The index of a blank: one past the articles.
     pub fn blank(&self) -> u32 {
-        u32::try_from(self.articles.len()).expect("checked in new; this is a bug")
+        u32::try_from(self.articles.len()).expect("checked in new")
     }
 
     /// The index of a slot that the outfit does not have.

@@ -8,11 +8,11 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 const TYPE: &str = "type";
 /// The signs between the parts of a no-go. In an article's value all signs separate but those of [`is_within_words`].
 const SEPARATORS: [char; 8] = ['/', ',', ';', '|', '+', '\n', '\t', '•'];
-/// What else is between the parts of an article's list. A no-go keeps them: brands have them in their names.
+/// The words between the parts of an article's list. A no-go keeps them: brands have them in their names.
 const CONJUNCTIONS: [&str; 4] = [" - ", " and ", " und ", " et "];
 /// The signs of trade and service marks.
 const MARKS: [char; 2] = ['™', '℠'];
-/// What shops call the size of an article that comes in one for everyone: folded, letters and digits only.
+/// Shops' names for the one size of an article that comes in no other: folded, letters and digits only.
 const ONE_SIZE: [&str; 16] = [
     "onesize",
     "onesizefitsall",
@@ -202,7 +202,7 @@ pub fn singular(word: &str) -> String {
     }
 }
 
-/// What an article's type says, as [`fold_for`] compares types.
+/// An article's types, as [`fold_for`] compares types.
 pub(super) fn fold_type(text: &str) -> Vec<String> {
     fold_value(text).iter().map(|word| type_form(word)).collect()
 }

@@ -13,7 +13,7 @@ pub fn rfc3339(time: SystemTime) -> String {
 /// The time `count` units after 1970, of which a second has `parts`. One beyond chrono's years, about 262,000 before and
 /// after, is the nearest that it has.
 pub fn moment(count: i64, parts: u32, utc: bool) -> String {
-    let part = u32::try_from(count.rem_euclid(parts.into())).expect("it is below the parts; this is a bug");
+    let part = u32::try_from(count.rem_euclid(parts.into())).expect("it is below the parts");
     let time = DateTime::from_timestamp(count.div_euclid(parts.into()), part * (1_000_000_000 / parts));
     let nearest = if count < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC };
     // A format of its own would be read for each line of the log.

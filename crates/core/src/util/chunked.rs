@@ -38,7 +38,7 @@ impl<T: Clone> Chunked<T> {
         if self.length.is_multiple_of(PART) {
             self.parts.push(Arc::new(Vec::with_capacity(PART)));
         }
-        let last = self.parts.last_mut().expect("a part was added; this is a bug");
+        let last = self.parts.last_mut().expect("a part was added");
         Arc::make_mut(last).push(item);
         self.length += 1;
     }

@@ -59,7 +59,7 @@ impl Lines {
     }
 }
 
-/// What ends a cell for a program that expects another separator, and takes no notice of quotes inside a cell.
+/// Ends a cell for a program that expects another separator, and takes no notice of quotes inside a cell.
 const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
 
 /// Puts an apostrophe before each part of the cell that such a program would run.

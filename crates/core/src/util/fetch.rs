@@ -74,7 +74,6 @@ pub struct Validators {
     pub last_modified: Option<String>,
 }
 
-/// What was fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     /// The server says that the file is the one with these validators.
@@ -179,7 +178,7 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(query) = self.url.query() else { return f.write_str(self.url.as_str()) };
-        let (before, _) = self.url.as_str().split_once('?').expect("it has a query; this is a bug");
+        let (before, _) = self.url.as_str().split_once('?').expect("it has a query");
         let hide =
             |part: &str| part.split_once('=').map_or("…".to_owned(), |(name, _)| format!("{name}=…"));
         let shown: Vec<String> = query.split('&').map(hide).collect();

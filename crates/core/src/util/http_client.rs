@@ -113,8 +113,7 @@ impl Client {
         most: u64,
         deadline: Instant,
     ) -> Result<Response, HttpError> {
-        let mut request =
-            Request::post(self.origin.uri(path)).body(body).expect("it has a URI; this is a bug");
+        let mut request = Request::post(self.origin.uri(path)).body(body).expect("it has a URI");
         *request.headers_mut() = headers;
         self.send(request, most, deadline)
     }
@@ -259,7 +258,7 @@ impl Origin {
 
     /// `path` starts with a slash.
     fn uri(&self, path: &str) -> Uri {
-        format!("{}{path}", self.url).parse().expect("an origin with a path is a URI; this is a bug")
+        format!("{}{path}", self.url).parse().expect("an origin with a path is a URI")
     }
 }
 
@@ -287,9 +286,9 @@ pub(super) fn take_credentials(url: &mut Url) -> Option<HeaderValue> {
     let credentials = format!("{user}:{}", password.unwrap_or_default());
     let decoded: Vec<u8> = percent_decode_str(&credentials).collect();
     let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded)))
-        .expect("base64 fits into a header; this is a bug");
+        .expect("base64 fits into a header");
     value.set_sensitive(true);
-    url.set_username("").and_then(|()| url.set_password(None)).expect("it has a host; this is a bug");
+    url.set_username("").and_then(|()| url.set_password(None)).expect("it has a host");
     Some(value)
 }
 

@@ -17,7 +17,7 @@ impl Zone {
         self.0.name()
     }
 
-    /// What a clock shows, in milliseconds since 1970: `2026-11-27T09:00`, with seconds unless they are zero.
+    /// A clock's text for milliseconds since 1970: `2026-11-27T09:00`, with seconds unless they are zero.
     pub fn show(self, millis: i64) -> String {
         let time = DateTime::<Utc>::from_timestamp_millis(millis).unwrap_or_default().with_timezone(&self.0);
         let text = time.format("%Y-%m-%dT%H:%M:%S%.f").to_string();

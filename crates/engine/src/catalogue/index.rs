@@ -102,7 +102,7 @@ impl ArticleIndex {
     pub(super) fn free(&mut self, position: u32) -> Arc<PackedArticle> {
         self.forget_variants(position);
         let entry = self.entries.get_mut(position as usize).take();
-        let article = entry.expect("an article was at the position; this is a bug").article;
+        let article = entry.expect("an article was at the position").article;
         self.by_id.remove(&article.id);
         article
     }
@@ -147,7 +147,7 @@ impl ArticleIndex {
         self.entry(one)?.directions.likeness(&self.entry(other)?.directions)
     }
 
-    /// What an article is made of.
+    /// An article's parts.
     pub(crate) fn composition(&self, position: u32) -> Option<&Composition> {
         self.entry(position).map(|entry| &entry.composition)
     }

@@ -27,7 +27,7 @@ impl Panels {
         let own: usize = of_types.by_ref().take(MOST_TYPES).map(|articles| articles.div_ceil(PANEL)).sum();
         let panels = own + of_types.sum::<usize>().div_ceil(PANEL);
         let positions = (panels + (panels / UNUSED_SHARE).max(LEAST_UNUSED)) * PANEL;
-        let positions = u32::try_from(positions).expect("articles are counted in 32 bits; this is a bug");
+        let positions = u32::try_from(positions).expect("articles are counted in 32 bits");
         Self { free: BTreeMap::new(), unused: 0..positions }
     }
 

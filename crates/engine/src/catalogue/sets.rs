@@ -31,7 +31,7 @@ const MOST_SAID: usize = 256;
 const MOST_BYTES: usize = 2000;
 const EVERYTHING: &str = "\0";
 
-/// What a customer never wears, as articles' words are compared with it.
+/// A customer's no-gos, as articles' words are compared with them.
 #[derive(Debug)]
 pub struct NoGos(Vec<NoGo>);
 
@@ -61,7 +61,7 @@ impl NoGos {
     }
 }
 
-/// What no-gos exclude.
+/// Excluded by no-gos.
 #[derive(Debug)]
 pub struct RuledOut {
     pub articles: Mask,
@@ -97,7 +97,7 @@ struct Words {
     masks: HashMap<String, HashMap<String, Arc<SparseMask>>>,
 }
 
-/// What counts of an article.
+/// The facts that count.
 #[derive(Debug)]
 pub(super) struct Facts {
     kind: Box<str>,
@@ -396,7 +396,7 @@ impl Words {
             if !self.masks.contains_key(attribute) {
                 self.masks.insert(attribute.clone(), HashMap::new());
             }
-            let masks = self.masks.get_mut(attribute).expect("it was just added; this is a bug");
+            let masks = self.masks.get_mut(attribute).expect("it was just added");
             for word in words {
                 let is_kept = masks.len() < MOST_DIFFERENT || masks.contains_key(word);
                 let word = if is_kept { word } else { EVERYTHING };

@@ -34,16 +34,16 @@ pub struct Supply {
     options: Vec<String>,
     /// The articles that say their stock, in whatever sizes and stores.
     counted: Arc<SparseMask>,
-    /// What is in stock in any store.
+    /// In stock in any store.
     in_any_store: InStock,
-    /// What is in stock and of no store in particular: it counts in each.
+    /// In stock and of no store in particular: it counts in each.
     in_every_store: InStock,
     stores: HashMap<String, Arc<Store>>,
     /// The sets of all stores by words.
     in_stores: usize,
 }
 
-/// What an article says of its sizes, its stock and whatever else is required.
+/// An article's sizes, stock and other required attributes.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     /// The words of its type.
@@ -87,7 +87,7 @@ struct Rule {
     requirement: Requirement,
 }
 
-/// What is in stock.
+/// Articles in stock.
 #[derive(Debug, Clone, Default)]
 struct InStock {
     any: Arc<SparseMask>,
@@ -102,14 +102,14 @@ struct Store {
     stock: InStock,
 }
 
-/// What a customer's features require of a catalogue's articles.
+/// A customer's requirements for a catalogue's articles.
 #[derive(Debug)]
 pub struct Needs {
     /// The demands that apply, by their index in [`Supply::demands`], each with the words of articles that fit.
     asked: Vec<(usize, Vec<String>)>,
 }
 
-/// What does not fit a customer.
+/// Articles unfit for a customer.
 #[derive(Debug)]
 pub struct Unfit {
     pub articles: Mask,
@@ -142,7 +142,7 @@ impl Supply {
         supply
     }
 
-    /// What an article says that the sets are made of.
+    /// Facts of an article that the sets are made of.
     pub(super) fn read(&self, article: &Article) -> Facts {
         let words = |attribute: &str| {
             let mut words = article.folded_words(attribute);
@@ -320,7 +320,7 @@ impl Supply {
         sold_out
     }
 
-    /// What a customer needs of an article's variants.
+    /// A customer's needs of an article's variants.
     pub fn wanted<'s>(&'s self, needs: &'s Needs) -> Wanted<'s> {
         Wanted { supply: self, demands: self.asked(needs).collect() }
     }
@@ -354,7 +354,7 @@ impl Supply {
     }
 }
 
-/// What a customer needs of variants.
+/// A customer's needs of variants.
 #[derive(Debug)]
 pub struct Wanted<'s> {
     supply: &'s Supply,
@@ -414,7 +414,7 @@ fn fits(offer: &Offer, wanted: &[(&str, &[String])]) -> bool {
     })
 }
 
-/// What a customer chooses with it beside the options that are known. An option that is the size again is none.
+/// A customer's choices with it besides the known options. An option that is the size again is none.
 fn rest<'o>(
     offer: &'o Offer,
     known: &'o [(&str, &[String])],

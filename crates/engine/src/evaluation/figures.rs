@@ -273,10 +273,7 @@ pub fn pack_segments(file: &mut Value) {
         let segments = evaluation["segments"].as_array_mut().map(std::mem::take).unwrap_or_default();
         let name = |segment: &Value| json!({"by": segment["by"], "value": segment["value"], "slots": segment["summary"]["slots"]});
         let own: Vec<Value> = segments.iter().map(name).collect();
-        assert!(
-            names.get_or_insert_with(|| own.clone()) == &own,
-            "methods have the same slots; this is a bug"
-        );
+        assert!(names.get_or_insert_with(|| own.clone()) == &own, "methods have the same slots");
         let row = |segment: Value| -> Value {
             let figures = Metric::ALL.into_iter().map(|metric| &segment["summary"][metric.as_str()]);
             figures.flat_map(|figure| [figure["mean"].clone(), figure["standard_error"].clone()]).collect()

@@ -85,7 +85,7 @@ impl Evaluation {
             let load = task::spawn_blocking(move || {
                 read_file(release.manifest(), release.optional_file(file), file, read).map(Arc::new)
             });
-            load.await.expect("reading does not panic; this is a bug")
+            load.await.expect("reading does not panic")
         };
         cell.get_or_try_init(open).await.cloned()
     }

@@ -34,7 +34,7 @@ static PUBLISHED: LazyLock<Vec<Published>> = LazyLock::new(|| {
         include_str!("../../../../docs/results/fifth.json"),
         include_str!("../../../../docs/results/demo.json"),
     ]
-    .map(|text| serde_json::from_str(text).expect("the published tables are valid; this is a bug"))
+    .map(|text| serde_json::from_str(text).expect("the published tables are valid"))
     .into()
 });
 

@@ -229,14 +229,14 @@ impl Table {
             let (number, customer, seen) = (self.outfit[row], self.customers.rows[row], self.seen[row]);
             ranks.outfits.push(OutfitRow { number, customer, seen, articles });
         }
-        let articles = &ranks.outfits.last().expect("there is an outfit; this is a bug").articles;
+        let articles = &ranks.outfits.last().expect("there is an outfit").articles;
         let (slot, truth) = (self.slot[row], self.truths.rows[row]);
         let found = ranks.outfit_articles[articles.start as usize..].get(slot as usize);
         if found != Some(&truth) {
             let article = &self.truths.values[truth as usize];
             return Err(format!("article {article} is not in slot {slot} of its outfit"));
         }
-        let slot = u8::try_from(slot).expect("an outfit has at most twelve slots; this is a bug");
+        let slot = u8::try_from(slot).expect("an outfit has at most twelve slots");
         ranks.cases.push(CaseRow { outfit: count(ranks.outfits.len()) - 1, kind, slot });
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Table {
 }
 
 fn count(length: usize) -> u32 {
-    u32::try_from(length).expect("four billion cells do not fit in memory; this is a bug")
+    u32::try_from(length).expect("four billion cells do not fit in memory")
 }
 
 /// A column of texts: the distinct texts with their indices, and each row's index.

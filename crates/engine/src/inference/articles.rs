@@ -57,8 +57,7 @@ impl Articles {
         methods: impl Iterator<Item = (Method, Option<&'a Tables>)>,
     ) -> Self {
         let of_method = |(method, tables): (Method, Option<&'a Tables>)| {
-            let OfMethod { known, table } =
-                self.methods.get(&method).expect("both are of one release; this is a bug");
+            let OfMethod { known, table } = self.methods.get(&method).expect("both are of one release");
             let mut known = Arc::clone(known);
             for &position in changed {
                 let composition = index.composition(position);

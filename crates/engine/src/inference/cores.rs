@@ -110,8 +110,7 @@ impl RunCores<'_> {
             }
             work(0..each)
         });
-        let result =
-            |(_, result): (Range<usize>, Option<T>)| result.expect("the scope waits for all; this is a bug");
+        let result = |(_, result): (Range<usize>, Option<T>)| result.expect("the scope waits for all");
         std::iter::once(first).chain(rest.into_iter().map(result)).collect()
     }
 }

@@ -12,7 +12,7 @@ use ort::session::RunOptions;
 /// A thread ends the runs; it starts with the first one.
 static RUNS: LazyLock<(Mutex<Runs>, Condvar)> = LazyLock::new(|| {
     let started = thread::Builder::new().name("model-deadlines".to_owned()).spawn(|| watch());
-    started.expect("the system starts one more thread; this is a bug");
+    started.expect("the system starts one more thread");
     <(Mutex<Runs>, Condvar)>::default()
 });
 

@@ -53,7 +53,7 @@ pub(super) enum Data {
     Floats(Vec<f32>),
 }
 
-/// What a slot holds, in the input `kinds`.
+/// A slot's kind, in the input `kinds`.
 const KIND_ARTICLE: i64 = 0;
 const KIND_BLANK: i64 = 1;
 const KIND_PADDING: i64 = 2;
@@ -68,7 +68,7 @@ impl Inputs {
             let padding = std::iter::repeat(PADDING);
             question.slots.iter().copied().chain(padding).take(slots).map(move |slot| (question, slot))
         });
-        let position = |question: &Question| i64::try_from(question.blank).expect("a slot; this is a bug");
+        let position = |question: &Question| i64::try_from(question.blank).expect("a slot");
         let contexts = questions.iter().map(|question| &question.context);
         let mut tensors = Vec::with_capacity(5);
         match form {
@@ -117,16 +117,12 @@ impl Input {
 }
 
 fn composition(question: &Question, slot: u32) -> &Composition {
-    question
-        .articles
-        .index
-        .composition(slot)
-        .expect("a slot holds an article of the catalogue; this is a bug")
+    question.articles.index.composition(slot).expect("a slot holds an article of the catalogue")
 }
 
 /// The numbers of the vocabulary's articles, of blanks and of padding, as a whole model takes them.
 fn numbers<'q>(slots: impl Iterator<Item = (&'q Question, u32)>, articles: usize) -> Vec<i64> {
-    let blank = i64::try_from(articles).expect("a vocabulary is counted in 32 bits; this is a bug");
+    let blank = i64::try_from(articles).expect("a vocabulary is counted in 32 bits");
     let number = |(question, slot)| match slot {
         BLANK => blank,
         PADDING => blank + 1,
@@ -144,7 +140,7 @@ fn feature_values<'a>(
     let values = contexts.clone().flat_map(|context| context.iter()).map(Vec::len).max().unwrap_or(0).max(1);
     let mut cells = Vec::new();
     for context in contexts {
-        assert_eq!(context.len(), features, "the context has the schema's features; this is a bug");
+        assert_eq!(context.len(), features, "the context has the schema's features");
         for indices in context.iter() {
             cells.extend(indices.iter().copied().map(i64::from));
             cells.extend(std::iter::repeat_n(0, values - indices.len()));

@@ -57,9 +57,9 @@ use crate::{
 /// up, or nothing if the feature is not given.
 pub type Context = Arc<[Vec<u32>]>;
 
-/// What a slot holds that is a blank.
+/// Content of a slot that is a blank.
 pub const BLANK: u32 = u32::MAX;
-/// What a slot holds that the outfit does not have.
+/// Content of a slot that the outfit does not have.
 pub(crate) const PADDING: u32 = u32::MAX - 1;
 
 /// Asks which article belongs in one blank of an outfit.
@@ -84,7 +84,7 @@ pub struct Question {
     pub without_outfits: bool,
     /// Whether placements have ranks. Counting them takes a pass over the vocabulary.
     pub ranks: bool,
-    /// What moves articles in the order of the answer.
+    /// Moves articles in the order of the answer.
     pub steering: Option<Arc<Steering>>,
 }
 

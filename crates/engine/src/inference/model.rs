@@ -68,7 +68,7 @@ pub enum ModelError {
     Tables(#[from] TablesError),
 }
 
-/// What a method's model must match: the release and the method's entry in its manifest.
+/// A method's model must match the release and the method's entry in its manifest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contract<'a> {
     pub(super) release: &'a Release,
@@ -116,7 +116,7 @@ pub(super) struct Model {
     cores: Cores,
 }
 
-/// What a model takes and gives.
+/// A model's inputs and outputs.
 #[derive(Debug, Clone)]
 pub(super) enum Form {
     /// Numbers of the vocabulary's articles, and their logits.
@@ -333,7 +333,7 @@ impl Model {
                     outputs.last.chunks_exact(*count).map(|logits| articles.by_position(logits)).collect()
                 }
                 Form::Trunk(tables) => {
-                    let table = articles.table(method).expect("a trunk has a table; this is a bug");
+                    let table = articles.table(method).expect("a trunk has a table");
                     let boosts = all_boosts(tables, questions);
                     let personas = outputs.personas.map(|(_, mixes)| mixes);
                     head::logits(table, Read { hidden: outputs.last, personas, boosts: &boosts })
@@ -377,7 +377,7 @@ impl Model {
             schema: contract.release.schema(),
             deadline: Instant::now() + TRIAL,
         };
-        let longest = trial.questions().pop().expect("outfits have slots; this is a bug");
+        let longest = trial.questions().pop().expect("outfits have slots");
         self.answer(&vec![longest; batch], trial.deadline, true)?
             .into_iter()
             .try_for_each(|answer| answer.map(drop))
@@ -420,7 +420,7 @@ fn choose(
 ) -> Vec<Option<Answer>> {
     let Some(first) = questions.first() else { return Vec::new() };
     let articles = &first.articles;
-    let known = articles.known(method).expect("the articles are of the model's release; this is a bug");
+    let known = articles.known(method).expect("the articles are of the model's release");
     match form {
         Form::Whole { articles: count } => {
             let rows = outputs.last.chunks_exact(*count).zip(questions);
@@ -428,7 +428,7 @@ fn choose(
                 .collect()
         }
         Form::Trunk(tables) => {
-            let table = articles.table(method).expect("a trunk has a table; this is a bug");
+            let table = articles.table(method).expect("a trunk has a table");
             let boosts = all_boosts(tables, questions);
             let personas = outputs.personas.map(|(_, mixes)| mixes);
             let read = Read { hidden: outputs.last, personas, boosts: &boosts };
@@ -437,13 +437,13 @@ fn choose(
     }
 }
 
-/// What the memory adds to each question's logits; empty without a memory.
+/// The memory's boosts of each question's logits; empty without a memory.
 fn all_boosts(tables: &Tables, questions: &[Question]) -> Vec<Boosts> {
     let asked = if tables.has_memory() { questions } else { &[] };
     asked.iter().map(|question| boosts(tables, question)).collect()
 }
 
-/// What the memory adds to the logits of articles that the question looks at, by position.
+/// The memory's boosts for articles that the question looks at, by position.
 fn boosts(tables: &Tables, question: &Question) -> Boosts {
     let admissible = question.admissible.as_deref().filter(|_| question.only_admissible);
     let find = |index: u32| {

@@ -111,7 +111,7 @@ pub(super) struct Parallel {
     pub(super) least: usize,
 }
 
-/// What the queue's lock guards.
+/// Guarded by the queue's lock.
 #[derive(Debug, Default)]
 struct Inner {
     /// Ordered by [`Job::due`].
@@ -250,7 +250,7 @@ impl Queue {
                 if !taken.is_empty() && questions + count > self.batch {
                     break;
                 }
-                let job = inner.jobs.pop_front().expect("the front was just checked; this is a bug");
+                let job = inner.jobs.pop_front().expect("the front was just checked");
                 inner.waiting -= count;
                 if let Some(job) = job.if_wanted() {
                     questions += count;

@@ -116,7 +116,7 @@ impl Remote {
         let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
         let outputs = wanted.map(|(name, _)| json!({"name": name, "parameters": {"binary_data": true}}));
         let body = InferBody { inputs: &inputs.tensors, outputs: outputs.collect() };
-        let body = serde_json::to_vec(&body).expect("numbers are JSON; this is a bug");
+        let body = serde_json::to_vec(&body).expect("numbers are JSON");
         let path = format!("{}/infer", self.model);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let answer = self.client.post(&path, headers, &body, longest_answer(inputs.batch, last.1), deadline);

@@ -21,7 +21,7 @@ pub struct Scorer {
     articles: Arc<Articles>,
 }
 
-/// What a method says of one question.
+/// A method's scores for one question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
     /// By position; only those of articles that the method knows mean something.

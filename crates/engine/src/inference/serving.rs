@@ -67,7 +67,7 @@ impl Serving {
             let location = Location { models: engine.models.clone(), device, cores: engine.cores.clone() };
             Self::start_at(&location, engine, Arc::clone(&release))
         };
-        let (&last, better) = devices.split_last().expect("each choice names a device; this is a bug");
+        let (&last, better) = devices.split_last().expect("each choice names a device");
         let mut note = None;
         for &device in better {
             match start(device) {

@@ -45,7 +45,7 @@ pub(super) struct Signature<'a> {
     pub(super) outputs: Vec<Port>,
 }
 
-/// What a model's input or output must be: its name, its type, and its lengths, None for any.
+/// A model's expected input or output: its name, its type, and its lengths, None for any.
 struct Expected(&'static str, Element, Vec<Option<usize>>);
 
 impl Signature<'_> {

@@ -1,4 +1,4 @@
-//! What moves articles in the order of an answer. Probabilities stay the model's own.
+//! Moves articles in the order of an answer. Probabilities stay the model's own.
 
 use std::{fmt, sync::Arc};
 
@@ -22,7 +22,7 @@ pub trait Shown: fmt::Debug + Send + Sync {
     fn choose(&self, top: &[u32], wanted: &[Vec<u32>]) -> Vec<u32>;
 }
 
-/// What is added to the articles' logits for their order alone.
+/// Added to the articles' logits for their order alone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Offsets {
     panels: Vec<[f32; PANEL]>,

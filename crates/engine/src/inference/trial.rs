@@ -19,9 +19,9 @@ const COMPARED: u32 = 32;
 /// How much a log-probability may differ, as a part of the distance between the likeliest and the unlikeliest of the
 /// compared articles. The demo's models differ by 5e-7 of it on a CPU; half precision and TF32 round to a thousandth.
 const TOLERANCE: f64 = 0.003;
-/// What rounding may change if all articles are about equally likely.
+/// The effect of rounding if all articles are about equally likely.
 const LEAST_TOLERANCE: f64 = 0.001;
-/// What it may change in a persona's part of the mix.
+/// Its effect on a persona's part of the mix.
 const PERSONA_TOLERANCE: f64 = 0.01;
 /// The questions in one run while all articles are tried.
 const BATCH: usize = 64;
@@ -30,7 +30,7 @@ const BATCH: usize = 64;
 pub(super) type Run<'a> =
     dyn FnMut(&[Question], Instant) -> Result<Vec<Result<Answer, ModelError>>, ModelError> + 'a;
 
-/// What a trial run is about.
+/// A trial run's subject.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trial<'a> {
     pub(super) articles: &'a Arc<Articles>,
@@ -94,7 +94,7 @@ impl Trial<'_> {
     }
 
     fn count(&self) -> u32 {
-        u32::try_from(self.articles.len()).expect("articles are counted in 32 bits; this is a bug")
+        u32::try_from(self.articles.len()).expect("articles are counted in 32 bits")
     }
 
     fn ask(&self, run: &mut Run<'_>, questions: &[Question]) -> Result<Vec<Answer>, ModelError> {
@@ -109,8 +109,7 @@ impl Trial<'_> {
         let compared: Vec<u32> = (0..count).step_by(step as usize).chain([count - 1]).collect();
         // Multiples of a prime, to have articles from the whole vocabulary.
         let others = (1..).map(|position: u64| {
-            u32::try_from(position * 7919 % u64::from(count))
-                .expect("it is below the vocabulary; this is a bug")
+            u32::try_from(position * 7919 % u64::from(count)).expect("it is below the vocabulary")
         });
         let question = |length: usize| {
             let mut slots: Vec<u32> =
@@ -127,9 +126,7 @@ impl Trial<'_> {
 
     /// The last row of each feature's table, to find tables that are too short, and no feature at all.
     fn contexts(&self) -> [Context; 2] {
-        let last = |feature: &Feature| {
-            vec![u32::try_from(feature.rows() - 1).expect("tables are small; this is a bug")]
-        };
+        let last = |feature: &Feature| vec![u32::try_from(feature.rows() - 1).expect("tables are small")];
         let full: Context = self.schema.features().iter().map(last).collect();
         let empty = vec![Vec::new(); full.len()].into();
         [full, empty]

@@ -20,7 +20,6 @@ const FLOAT16: i32 = 10;
 const DOUBLE: i32 = 11;
 const BFLOAT16: i32 = 16;
 
-/// What the search has found.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
     /// The name of the first weight that is unsound, and what it holds.
@@ -195,7 +194,7 @@ fn pick<B>(
     any.then(|| bits.map(number).collect())
 }
 
-/// What is wrong with a tensor's numbers, if something is.
+/// The fault of a tensor's numbers, if there is one.
 fn describe(numbers: &[f64], rank: usize) -> Option<String> {
     if numbers.iter().any(|number| number.is_nan()) {
         return Some("NaN".into());

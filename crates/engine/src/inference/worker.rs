@@ -6,7 +6,7 @@ use atelier_core::{domain::Method, util::memory::ReturnMemoryOnDrop};
 
 use super::{AskError, LoadError, ModelError, metrics::MethodMetrics, model::Model, queue::Queue};
 
-/// What a thread has besides its model. Clones are for further threads of the same method.
+/// A thread's state without its model. Clones are for further threads of the same method.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
     method: Method,

@@ -45,7 +45,7 @@ pub struct MethodEntry {
     pub metrics: Map<String, Value>,
 }
 
-/// What the release was trained on.
+/// The data of the training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSource {

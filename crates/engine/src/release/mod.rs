@@ -119,7 +119,7 @@ impl Release {
         self.encoder.as_ref()
     }
 
-    /// What an article is made of.
+    /// An article's parts.
     pub fn compose(&self, article: &Article) -> Composition {
         let own = self.vocabulary.index_of(article.id.as_str());
         let trained = own.and_then(|own| Some(self.encode(&self.articles[own as usize].unpack())?.values));
@@ -217,7 +217,7 @@ impl Release {
     /// Checks a method's model against the manifest again, in case the file has changed since the release was opened.
     pub fn check_model(&self, method: &MethodEntry) -> Result<(), ReleaseError> {
         let entry = self.manifest.files.get(&method.file);
-        check_file(&self.model_path(method), entry.expect("its entries were checked; this is a bug"))
+        check_file(&self.model_path(method), entry.expect("its entries were checked"))
     }
 
     /// The path of an optional file, if the manifest lists it. Checks the file again, because such files are read long

@@ -1,4 +1,4 @@
-//! What a trunk reads of the customer: rows of the features' values through dense layers. The same features have the same
+//! The context that a trunk reads: rows of the features' values through dense layers. The same features have the same
 //! context, so it is remembered.
 
 use std::{

@@ -121,7 +121,7 @@ impl Reading {
 }
 
 pub(super) fn write_json(value: &Value) -> String {
-    serde_json::to_string(value).expect("texts and finite numbers are JSON; this is a bug")
+    serde_json::to_string(value).expect("texts and finite numbers are JSON")
 }
 
 fn split(cell: &str) -> Value {

@@ -185,7 +185,7 @@ impl CsvReader {
         self.columns.iter().find(is_id).map(|column| column.cell)
     }
 
-    /// What may be the ids of rows inside a cell: a quotation mark too many in one row takes in the rows up to the next one.
+    /// The possible ids of rows inside a cell: a quotation mark too many in one row takes in the rows up to the next one.
     fn swallowed_ids(&self) -> impl Iterator<Item = String> {
         let id = self.id_cell().unwrap_or_default();
         let cells = (0..self.named).filter_map(|cell| self.records.cell(cell));

@@ -36,7 +36,7 @@ const SHARED: [(&str, &str); 14] = [
 ];
 /// Attributes that each variant has its own of. The article's are the first one's.
 const OWN: [(&str, &str); 3] = [("title", "name"), ("link", "url"), ("image_link", "image")];
-/// What is kept of each variant, by its own name.
+/// The fields kept of each variant, by its names.
 const OF_VARIANT: [(&str, &str); 5] =
     [("size", "size"), ("gtin", "gtin"), ("mpn", "mpn"), ("link", "link"), ("image_link", "image")];
 /// Attributes that may have several values. Google joins them with this sign.

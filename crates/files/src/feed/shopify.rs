@@ -48,7 +48,7 @@ const OPTION_VALUES: [&str; 3] = ["option1 value", "option2 value", "option3 val
 const GENDER: &str = "google shopping / gender";
 const AGE_GROUP: &str = "google shopping / age group";
 
-/// What the options of products are called in shops' languages, folded.
+/// Shops' names for the options of products, by language, folded.
 const SIZE: [&str; 23] = [
     "size",
     "sizes",
@@ -79,7 +79,7 @@ const COLOUR: [&str; 6] = ["color", "colour", "farbe", "couleur", "kleur", "colo
 /// Which column a cell belongs to.
 pub(super) struct ProductColumns(Vec<Option<&'static str>>);
 
-/// What the first row of a product says for all.
+/// The first row's values for all of a product.
 #[derive(Default)]
 pub(super) struct Product {
     handle: String,

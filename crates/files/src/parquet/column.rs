@@ -65,7 +65,7 @@ pub(super) fn read(reader: &mut ColumnReader, leaf: &Leaf, rows: usize) -> Resul
         }
         // By way of its shortest text, 79.9, which the writer meant, rather than 79.9000015258789.
         ColumnReader::FloatColumnReader(reader) => batch(reader, leaf, rows, |number: f32| {
-            float(number.to_string().parse().expect("the text of a number is a number; this is a bug"))
+            float(number.to_string().parse().expect("the text of a number is a number"))
         }),
         ColumnReader::DoubleColumnReader(reader) => batch(reader, leaf, rows, float),
         ColumnReader::ByteArrayColumnReader(reader) => {
@@ -81,7 +81,7 @@ trait NextCell: Send {
     fn next_cell(&mut self, leaf: &Leaf, left: &mut usize) -> Result<Cell, ParquetError>;
 }
 
-/// What the crate has read of a column.
+/// The part of a column read so far.
 struct Levels<V, C> {
     definitions: vec::IntoIter<i16>,
     repetitions: Peekable<vec::IntoIter<i16>>,
@@ -192,7 +192,7 @@ fn decimal(unscaled: i128, scale: i32) -> Cell {
         return Ok(whole.into());
     }
     let number = format!("{unscaled}e{}", -i64::from(scale));
-    float(number.parse().expect("digits and an exponent are a number; this is a bug"))
+    float(number.parse().expect("digits and an exponent are a number"))
 }
 
 fn from_bytes(bytes: &[u8], holds: Holds) -> Cell {

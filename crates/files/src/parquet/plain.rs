@@ -51,7 +51,7 @@ impl PlainColumn {
         definitions: Option<&[i16]>,
         repetitions: Option<&[i16]>,
     ) -> Result<(), ParquetError> {
-        let mut column = group.next_column()?.expect("every field has a column; this is a bug");
+        let mut column = group.next_column()?.expect("every field has a column");
         macro_rules! write_batch {
             ($type:ty, $values:expr) => {{
                 column.typed::<$type>().write_batch($values, definitions, repetitions)?;

@@ -102,7 +102,7 @@ struct Walk {
 
 /// The target of a column's value, and its path of structs within it.
 fn find_target<T: Table>(path: &[String]) -> (Target, &[String]) {
-    let (outer, inside) = path.split_first().expect("a column has a name; this is a bug");
+    let (outer, inside) = path.split_first().expect("a column has a name");
     match (Target::from_column::<T>(outer), inside) {
         (Target::Field(name), [feature, inside @ ..]) if T::FEATURES && name == "features" => {
             (Target::Feature(feature.clone()), inside)

@@ -162,17 +162,16 @@ impl Buffer {
         match (&mut self.values, value) {
             (PlainColumn::Bools(values), Value::Bool(truth)) => values.push(truth),
             (PlainColumn::Longs(values), Value::Number(number)) => {
-                values.push(number.as_i64().expect("checked by its kind; this is a bug"));
+                values.push(number.as_i64().expect("checked by its kind"));
             }
             (PlainColumn::Doubles(values), Value::Number(number)) => {
-                values.push(number.as_f64().expect("checked by its kind; this is a bug"));
+                values.push(number.as_f64().expect("checked by its kind"));
             }
             (PlainColumn::Texts(values), Value::String(text)) if self.column.kind == Kind::Text => {
                 values.push(text.into_bytes().into());
             }
             (PlainColumn::Texts(values), value) => {
-                let json =
-                    serde_json::to_vec(&value).expect("finite numbers and texts are JSON; this is a bug");
+                let json = serde_json::to_vec(&value).expect("finite numbers and texts are JSON");
                 values.push(json.into());
             }
             _ => return false,

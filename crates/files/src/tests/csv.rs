@@ -98,7 +98,7 @@ fn cells_of_a_column_of_texts_are_texts() {
         ("[7,8.5,null,9]", r#"["5","6","1E5",null]"#)
     );
     assert_eq!(column("mixed"), r#"["M",38,39,null]"#, "a text that is written as JSON");
-    // What was written with both types comes back.
+    // Values written with both types come back.
     let sizes = [serde_json::json!({"size": "M"}), serde_json::json!({"size": 38})];
     let mixed: Vec<Article> = (0..9).map(|n| article(&n.to_string(), &sizes[n / 8])).collect();
     assert_eq!(values::<Article>(&folder.rows("mixed.csv", &mixed)), mixed);

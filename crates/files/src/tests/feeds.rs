@@ -293,7 +293,7 @@ fn a_size_is_in_stock_as_its_variants_say() {
             "1\tg\tHats\t40,5\tin_stock\n2\tg\tHats\t40.5\tout_of_stock\n3\tg\tHats\t41\tout_of_stock\n",
             r#""sizes":["40,5","41"],"stock":{"40,5":1,"41":0}"#,
         ),
-        // What is sold out stays so beside variants that say less.
+        // A sold-out size stays so, whatever other variants say.
         (
             "1\tg\tHats\tS\tin stock\n2\tg\tHats\tM\tout of stock\n3\tg\tHats\tL\t\n",
             r#""sizes":["S","M","L"],"stock":{"L":1,"M":0,"S":1}"#,

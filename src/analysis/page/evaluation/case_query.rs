@@ -164,7 +164,7 @@ impl CaseQuery {
     }
 }
 
-/// What the views of cases and customers are made from.
+/// The source of the views of cases and customers.
 pub(super) struct CaseView {
     pub(super) live: Arc<LiveRelease>,
     pub(super) ranks: Arc<Ranks>,

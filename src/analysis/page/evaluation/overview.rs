@@ -32,7 +32,7 @@ struct OverviewPage {
     release: String,
     figures: Arc<Figures>,
     known_type: Option<KnownType>,
-    /// What the files of the tables have in their addresses.
+    /// The query of the tables' files.
     query: String,
     table: TableOne,
     words: Vec<String>,
@@ -135,7 +135,7 @@ fn numbers_over_k(caption: &str, rows: Vec<(String, Vec<String>)>) -> Numbers {
 }
 
 fn number(k: usize) -> f64 {
-    f64::from(u32::try_from(k).expect("k is at most 250; this is a bug"))
+    f64::from(u32::try_from(k).expect("k is at most 250"))
 }
 
 /// Each method's recall minus that of the method that ignores the customer: curves that all rise to 1 look the same.

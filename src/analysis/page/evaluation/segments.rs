@@ -33,7 +33,7 @@ struct SegmentsPage {
     features: Vec<(String, String, bool)>,
     heading: String,
     drawn: Option<Drawn>,
-    /// What the table's file has in its address.
+    /// The query of the table's file.
     query: String,
 }
 

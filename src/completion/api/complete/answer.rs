@@ -27,7 +27,7 @@ use crate::{
     releases::routing::Route,
 };
 
-/// What an answer has of each suggestion.
+/// The answer's parts of a suggestion.
 #[derive(Debug)]
 pub(crate) struct Shown {
     /// The attributes of an article, all without a list.
@@ -83,7 +83,7 @@ impl Shown {
         {
             let always: &[&str] = if self.is_public() { &PUBLIC_OF_VARIANTS } else { &["id", "in_stock"] };
             let selection = Selection { object: variant, fields, always };
-            *variant = to_raw_value(&selection).expect("a variant is an object; this is a bug");
+            *variant = to_raw_value(&selection).expect("a variant is an object");
         }
         body
     }
@@ -179,7 +179,7 @@ impl ReasonBody {
     }
 }
 
-/// What the customer can put into the basket.
+/// The variant to put into the basket.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[schema(as = SuggestedVariant)]
 pub(crate) struct VariantBody {

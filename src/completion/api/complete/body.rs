@@ -103,7 +103,7 @@ pub(crate) fn applies() -> bool {
 
 pub(crate) type LiveBody = BTreeMap<String, Offer>;
 
-/// What is for sale at this moment.
+/// An article's current offer.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Offer {
@@ -217,7 +217,7 @@ impl CompleteBody {
         blanks * (k + self.sets)
     }
 
-    /// What answers the request, chosen once. What is wrong with the customer and the method is found with the rest.
+    /// The request's route, chosen once. Faults of the customer and the method are found with the rest.
     pub(crate) fn route(self, live: Arc<LiveRelease>) -> Routed {
         let mut findings = Vec::new();
         let customer = self.customer.as_deref().map(CustomerId::new).transpose();

@@ -166,7 +166,7 @@ async fn batch(
 async fn collect(items: impl Stream<Item = BatchItem>) -> Result<BatchAnswer, Problem> {
     let (mut items, mut answer, mut bytes) = (pin!(items), BatchAnswer { items: Vec::new() }, 0);
     while let Some(item) = items.next().await {
-        let item = to_raw_value(&item).expect("an answer is plain JSON; this is a bug");
+        let item = to_raw_value(&item).expect("an answer is plain JSON");
         bytes += item.get().len();
         if bytes > MOST_BYTES {
             return Err(too_long("the answer would be"));
@@ -234,7 +234,7 @@ fn check_bytes(items: &[Result<CompleteBody, Problem>], live: &LiveRelease) -> R
     Ok(())
 }
 
-/// What a suggestion takes besides its article.
+/// A suggestion's bytes without its article.
 const LEAST_BYTES: usize = 100;
 
 async fn complete_item(

@@ -66,7 +66,7 @@ impl Incoming {
 
     /// The next chunk without its encoding. It may be empty.
     async fn decoded(&mut self) -> Result<Option<Bytes>, Problem> {
-        /// What is inflated at once: at most a thousand times as much comes out.
+        /// Bytes inflated at once: at most a thousand times as much comes out.
         const PIECE: usize = 4 << 10;
         match &mut self.encoding {
             Encoding::Identity => return self.chunk().await,
@@ -78,9 +78,7 @@ impl Incoming {
         }
         let has_pending = matches!(&self.encoding, Encoding::Gzip(gzip) if !gzip.pending.is_empty());
         let chunk = if has_pending { None } else { self.chunk().await? };
-        let Encoding::Gzip(gzip) = &mut self.encoding else {
-            unreachable!("the encoding stays the same; this is a bug")
-        };
+        let Encoding::Gzip(gzip) = &mut self.encoding else { unreachable!("the encoding stays the same") };
         let Gzip { decoder, pending, ended } = &mut **gzip;
         let arrived = has_pending || chunk.is_some();
         if let Some(bytes) = chunk {
@@ -152,7 +150,7 @@ enum Encoding {
 
 struct Gzip {
     decoder: MultiGzDecoder<Vec<u8>>,
-    /// What arrived and is not inflated yet.
+    /// Received, and not inflated yet.
     pending: Bytes,
     ended: bool,
 }

@@ -37,7 +37,7 @@ impl<S: Send + Sync, T: PathParameter> FromRequestParts<S> for Path<T> {
             .iter()
             .next()
             .or_else(|| Some(("id", fixed?)))
-            .expect("the handler's route has a parameter or a last segment; this is a bug");
+            .expect("the handler's route has a parameter or a last segment");
         T::parse(text).map(Self).map_err(|reason| Problem::invalid(vec![Finding::parameter(name, reason)]))
     }
 }

@@ -20,7 +20,7 @@ pub struct ProblemBody {
     title: &'static str,
     /// The status of the answer.
     status: u16,
-    /// What was found, what was expected, what to do.
+    /// The error, what was expected, and what to do.
     detail: String,
     /// Identifies the kind of problem; it never changes.
     #[schema(examples("invalid"))]

@@ -17,7 +17,7 @@ pub struct Finding {
     /// The line of the body, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// What was found, what was expected, what to do.
+    /// The error, what was expected, and what to do.
     pub detail: String,
 }
 

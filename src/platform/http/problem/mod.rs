@@ -150,7 +150,7 @@ impl IntoResponse for Problem {
 }
 
 pub(crate) fn status(kind: Kind) -> StatusCode {
-    StatusCode::from_u16(kind.status()).expect("every kind has a valid status; this is a bug")
+    StatusCode::from_u16(kind.status()).expect("every kind has a valid status")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "panics are passed by value")]

@@ -1,4 +1,4 @@
-//! What a connection needs to know about the bodies of requests and answers.
+//! A connection's view of the bodies of requests and answers.
 
 use std::{
     mem,
@@ -32,11 +32,11 @@ use super::{
 const MAX_DISCARDED: usize = 32 << 20;
 const MAX_DISCARDING: Duration = Duration::from_secs(10);
 
-/// What the bodies of a connection's requests and answers report to.
+/// The bodies of a connection's requests and answers report here.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     pub(crate) traffic: Traffic,
-    /// What its answers hold, and what those of all connections do.
+    /// The bytes its answers hold, and those of all connections.
     held: Held,
     held_by_all: Arc<Held>,
     /// Its answers hold less than the most.
@@ -74,7 +74,7 @@ impl Bodies {
         Arc::new(progress)
     }
 
-    /// What its answers hold in memory.
+    /// The bytes its answers hold.
     pub(crate) fn held(&self) -> usize {
         self.held.bytes()
     }
@@ -135,7 +135,7 @@ pub(crate) struct Progress {
     bodies: Arc<Bodies>,
     number: usize,
     arrived: AtomicBool,
-    /// What it holds besides the bytes of its answer.
+    /// The bytes it holds besides its answer's own.
     weight: AtomicUsize,
 }
 

@@ -1,4 +1,4 @@
-//! What the service holds in memory for answers that their callers have yet to take.
+//! Memory that the service holds for answers that their callers have yet to take.
 //!
 //! hyper asks a body for its next bytes and keeps them until the caller takes them, as HTTP/2's windows allow. A caller
 //! that takes nothing costs whatever its answers hold: up to 128 of them on a connection.
@@ -15,11 +15,11 @@ pub(crate) const MOST_OF_ONE: usize = 32 << 20;
 const MOST_OF_ALL: usize = 256 << 20;
 /// Above this much the callers that take nothing are cut at once, and not when `limits.transfer_ms` is over.
 pub(crate) const MUCH_OF_ALL: usize = MOST_OF_ALL / 2;
-/// What is little for a connection or an answer.
+/// Little for a connection or an answer.
 const LITTLE: usize = 64 << 10;
-/// What a request takes besides its head and its answer's bytes.
+/// A request's bytes, without its head and its answer's bytes.
 const REQUEST: usize = 16 << 10;
-/// What the state of a compression takes.
+/// The bytes of a compression's state.
 const COMPRESSION: usize = 256 << 10;
 
 /// A number of bytes that are held.
@@ -46,12 +46,12 @@ impl Held {
     }
 }
 
-/// What a request with a head of this length takes besides its answer.
+/// A request's bytes with a head of this length, without its answer's.
 pub(crate) fn weigh_request(head: usize) -> usize {
     REQUEST + head
 }
 
-/// What an answer holds besides the bytes that hyper has of it, until all of it is taken.
+/// The bytes an answer holds besides those that hyper has, until all is taken.
 pub(crate) fn weigh_answer(response: &Response) -> usize {
     let is_compressing = response.headers().contains_key(header::CONTENT_ENCODING)
         && response.body().size_hint().exact().is_none();

@@ -156,7 +156,7 @@ struct Open {
     tasks: JoinSet<()>,
     /// By their tasks.
     bodies: HashMap<Id, Arc<Bodies>>,
-    /// What all answers hold.
+    /// Of all answers.
     held: Arc<Held>,
     sweep: Interval,
 }

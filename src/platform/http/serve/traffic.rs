@@ -1,4 +1,4 @@
-//! What the service waits for from the caller of a connection, so that silent and slow callers do not shut others out.
+//! The service's waits for the caller of a connection, so that silent and slow callers do not shut others out.
 
 use std::{
     cmp::Reverse,
@@ -90,7 +90,7 @@ impl Wait {
     }
 }
 
-/// What the service waits for, in the order in which connections are cut to make room.
+/// The service's waits, in the order in which connections are cut to make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Awaited {
     FirstRequest,
@@ -249,7 +249,7 @@ impl Traffic {
 }
 
 impl State {
-    /// What the service waits for, and for how long.
+    /// The service's current wait, and its length.
     fn awaited(&self, now: Instant) -> Option<(Awaited, Duration)> {
         if let Some((waited, _)) = self.longest(now) {
             return Some((Awaited::Taking, waited));
@@ -297,7 +297,7 @@ impl<S: Unpin> Watched<S> {
     }
 
     fn stream(&mut self) -> Pin<&mut S> {
-        Pin::new(self.stream.as_mut().expect("it is there until this is dropped; this is a bug"))
+        Pin::new(self.stream.as_mut().expect("it is there until this is dropped"))
     }
 }
 

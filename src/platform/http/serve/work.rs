@@ -44,7 +44,7 @@ impl Connections {
     }
 
     async fn run(&self, serving: impl Future<Output = io::Result<()>> + Send + 'static) -> io::Result<()> {
-        self.0.as_ref().expect("it is there until it is dropped; this is a bug").spawn(serving).await?
+        self.0.as_ref().expect("it is there until it is dropped").spawn(serving).await?
     }
 }
 

@@ -1,4 +1,4 @@
-//! What people call a customer: a text with features in braces.
+//! A customer's name for people: a text with features in braces.
 
 use super::{Features, SchemaError};
 use crate::domain::FeatureValue;

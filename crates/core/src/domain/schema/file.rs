@@ -71,7 +71,7 @@ struct FeatureTable {
     requires: Option<Spanned<toml::Value>>,
 }
 
-/// What a feature describes: the customer or the outfit.
+/// A feature describes the customer or the outfit.
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Of {
@@ -169,7 +169,7 @@ impl Schema {
         struct Declared {
             outfit: Spanned<OutfitSize>,
         }
-        let declared: Declared = toml::from_str(&self.source).expect("its text says the size; this is a bug");
+        let declared: Declared = toml::from_str(&self.source).expect("its text says the size");
         let mut source = self.source.clone();
         source.replace_range(declared.outfit.span(), &format!("{{least = {least}, most = {most}}}"));
         // A table of its own is no value to replace.

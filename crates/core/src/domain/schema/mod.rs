@@ -53,7 +53,7 @@ pub struct Feature {
     pub values: Vec<String>,
     /// The field or attribute of articles that this feature's values exclude: `type` for no-go types.
     pub excludes: Option<String>,
-    /// What articles must say to fit a customer with this feature.
+    /// Articles must say this to fit a customer with the feature.
     pub requires: Vec<Requirement>,
     /// The types of articles that it is about, as they are compared; empty if the schema does not say.
     types: Vec<String>,
@@ -150,7 +150,7 @@ impl Feature {
             (Kind::Number { edges, unit }, FeatureValue::Number(number)) if number.is_finite() => {
                 warnings.extend(self.warn_of_implausible(*number, edges, unit));
                 let bucket = edges.partition_point(|edge| edge <= number);
-                Ok(vec![1 + u32::try_from(bucket).expect("fewer than four billion buckets; this is a bug")])
+                Ok(vec![1 + u32::try_from(bucket).expect("fewer than four billion buckets")])
             }
             _ => Err(refuse()),
         }
@@ -172,7 +172,7 @@ impl Feature {
                     (None, Some(to)) => format!("under {to}"),
                     (Some(from), Some(to)) => format!("{from} to under {to}"),
                     (Some(from), None) => format!("{from} and over"),
-                    (None, None) => unreachable!("a number has an edge; this is a bug"),
+                    (None, None) => unreachable!("a number has an edge"),
                 };
                 if unit.is_empty() { range } else { format!("{range} {unit}") }
             }
@@ -265,13 +265,13 @@ pub struct Schema {
 impl Schema {
     /// The schema of the paper's 23 features.
     pub fn default_schema() -> Self {
-        Self::parse(DEFAULT).expect("the built-in schema is tested; this is a bug")
+        Self::parse(DEFAULT).expect("the built-in schema is tested")
     }
 
     /// The same, of outfits as the paper has them.
     pub fn paper_schema() -> Self {
         Self::parse(&DEFAULT.replace("{least = 2, most = 12}", "{least = 4, most = 8}"))
-            .expect("the built-in schema is tested; this is a bug")
+            .expect("the built-in schema is tested")
     }
 
     pub fn name(&self) -> &str {
@@ -295,7 +295,7 @@ impl Schema {
         self.features.iter().find(|feature| feature.name == name)
     }
 
-    /// What people call a customer, by the schema's `display`; None if their features do not say.
+    /// A customer's name, by the schema's `display`; None if their features have none.
     pub fn display_name(&self, features: &Features) -> Option<String> {
         self.display.write(features)
     }

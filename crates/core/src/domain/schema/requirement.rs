@@ -1,4 +1,4 @@
-//! What a customer's feature requires of the articles that they are suggested.
+//! The requirement of a customer's feature for the articles suggested to them.
 
 use std::{collections::BTreeMap, iter};
 

@@ -36,7 +36,7 @@ pub struct Series<'a> {
 pub struct Mark {
     /// The point's index.
     pub point: usize,
-    /// What it says when it is pointed at.
+    /// Its words when it is pointed at.
     pub says: String,
 }
 

@@ -11,7 +11,7 @@ pub struct Reliability<'a> {
     pub kind: usize,
     /// Confidence and accuracy of each bin, from 0 to 1.
     pub bins: Vec<(f64, f64)>,
-    /// What each bin says when it is pointed at.
+    /// Each bin's words when it is pointed at.
     pub says: Vec<String>,
     /// The end of both axes.
     pub most: f64,

@@ -99,7 +99,7 @@ impl Svg {
     }
 
     fn put(&mut self, text: impl Display) {
-        write!(self.text, "{text}").expect("writing to a String never fails; this is a bug");
+        write!(self.text, "{text}").expect("writing to a String never fails");
     }
 }
 

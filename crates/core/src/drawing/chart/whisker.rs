@@ -26,7 +26,7 @@ pub struct WhiskerRow {
     pub note: String,
     /// One entry for each series; `None` if it has no figure.
     pub dots: Vec<Option<Whisker>>,
-    /// What each dot says when it is pointed at.
+    /// Each dot's words when it is pointed at.
     pub says: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
             if let Some(Whisker { at, low, high }) = *dot {
                 let (from, to) = (position(low), position(high));
                 write!(lines, "M{} {}H{}", Short(from), Short(y), Short(to))
-                    .expect("writing to a String never fails; this is a bug");
+                    .expect("writing to a String never fails");
                 points.push((position(at), y));
                 spots.extend(row.says.get(number).map(|says| ((position(at), y), says)));
             }

@@ -54,7 +54,7 @@ fn find_drawing(kind: &str, gender: &str) -> &'static str {
     let last_word = kind.rsplit(['-', ' ', '_']).next().unwrap_or_default();
     let drawing =
         drawing(kind, gender).or_else(|| drawing(last_word, gender)).or_else(|| drawing("hanger", gender));
-    drawing.expect("there is a hanger; this is a bug")
+    drawing.expect("there is a hanger")
 }
 
 fn drawing(kind: &str, gender: &str) -> Option<&'static str> {

@@ -25,8 +25,7 @@ pub(super) fn paint(drawing: &str, look: &Look<'_>) -> String {
     }
     for (class, path) in parts(drawing) {
         for attributes in strokes(class, look.material, &palette, &weave) {
-            write!(svg, "<path {attributes} d=\"{path}\"/>")
-                .expect("writing to a String never fails; this is a bug");
+            write!(svg, "<path {attributes} d=\"{path}\"/>").expect("writing to a String never fails");
         }
     }
     svg.push_str("</g></svg>");
@@ -90,6 +89,6 @@ fn strokes(class: &str, material: &str, palette: &Palette, weave: &Weave) -> Vec
             "fill=\"{}\" fill-opacity=\".84\" stroke=\"{line}\" stroke-width=\"1.3\"",
             weave.fill
         )],
-        _ => panic!("no paint is called {class:?}; this is a bug"),
+        _ => panic!("no paint is called {class:?}"),
     }
 }

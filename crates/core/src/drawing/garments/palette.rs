@@ -32,7 +32,7 @@ const COLOURS: [(&str, u32, u32); 16] = [
 /// Undyed cloth, for unknown words.
 const UNDYED: (u32, u32) = (0xbdb5a8, 0x6b6257);
 
-/// What a colour means for metal: silver and gold.
+/// The metal of a colour: silver and gold.
 const METALS: [(&str, u32, u32); 2] = [("grey", 0xc6c8ca, 0x5c5e63), ("yellow", 0xdcb95f, 0x74531c)];
 
 const INK: Tone = Tone([0x1a, 0x15, 0x12]);

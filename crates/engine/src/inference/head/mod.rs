@@ -33,7 +33,7 @@ use crate::pairs;
 /// The panels, times questions, for which it pays to wake another core: 64,000 logits.
 const PAYS: usize = 2_000;
 
-/// What is added to the logits of some articles, in the order of the articles.
+/// Added to the logits of some articles, in the order of the articles.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Boosts(Vec<(u32, f32)>);
 
@@ -51,7 +51,7 @@ impl Boosts {
     }
 }
 
-/// What the trunk says of a batch: one row per question.
+/// The trunk's output for a batch: one row per question.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Read<'a> {
     pub(super) hidden: &'a [f32],
@@ -69,7 +69,7 @@ pub(super) fn answer(
     questions: &[Question],
     cores: &RunCores<'_>,
 ) -> Vec<Option<Answer>> {
-    debug_assert_eq!(known.length(), table.positions(), "a bit for each position; this is a bug");
+    debug_assert_eq!(known.length(), table.positions(), "a bit for each position");
     let joined = join(table, read);
     let inputs: Vec<&[f32]> = rows_of(table, read, joined.as_deref()).collect();
     let order = order(questions);
@@ -91,7 +91,7 @@ pub(super) fn answer(
         rows
     });
     let mut passes = passes.into_iter();
-    let mut rows = passes.next().expect("a table has at least one part; this is a bug");
+    let mut rows = passes.next().expect("a table has at least one part");
     for next in passes {
         rows.iter_mut().zip(next).for_each(|(row, next)| row.append(next));
     }
@@ -134,7 +134,7 @@ pub(super) fn logits(table: &Table, read: Read<'_>) -> Vec<Vec<f32>> {
     rows
 }
 
-/// What the last layer reads, a row per question.
+/// The last layer's input, a row per question.
 fn rows_of<'a>(table: &Table, read: Read<'a>, joined: Option<&'a [f32]>) -> impl Iterator<Item = &'a [f32]> {
     joined.unwrap_or(read.hidden).chunks_exact(table.inputs())
 }

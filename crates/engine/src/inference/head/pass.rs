@@ -150,7 +150,7 @@ impl Group {
     }
 }
 
-/// What any of the rows needs.
+/// The rows' needed panels.
 fn needs(rows: &[Tally<'_>]) -> Option<Vec<u64>> {
     let mut masks = rows.iter().map(Tally::needs);
     let mut needs = masks.next()??.words().to_vec();

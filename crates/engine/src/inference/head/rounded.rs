@@ -79,7 +79,7 @@ pub(super) fn halves(pair: i32) -> [i16; 2] {
     [half(pair), half(pair >> 16)]
 }
 
-/// What the last layer reads for one question.
+/// The last layer's input for one question.
 #[derive(Debug)]
 pub(super) struct Input<'a> {
     pub(super) numbers: &'a [f32],

@@ -131,7 +131,7 @@ pub(super) fn logits<S: Pairs, const ROWS: usize, const VECTORS: usize>(
     inputs: &[[i32; ROWS]],
 ) -> [[S::f32s; VECTORS]; ROWS] {
     let (rows, _) = S::as_simd_i32s(panel).0.as_chunks::<VECTORS>();
-    let (biases, rows) = rows.split_first().expect("a panel has biases; this is a bug");
+    let (biases, rows) = rows.split_first().expect("a panel has biases");
     let mut logits = [biases.map(pulp::cast); ROWS];
     for (weights, inputs) in rows.chunks(1 + CHUNK).zip(inputs.chunks(1 + CHUNK)) {
         let mut sums = [[simd.splat_i32s(0); VECTORS]; ROWS];

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::inference::{Question, Steering};
 
-/// What rounding adds to the difference of two logits with offsets.
+/// Rounding's part of the difference of two logits with offsets.
 const ROUNDING: f32 = 1e-4;
 
 /// Panels in order, and their logits.
@@ -243,5 +243,5 @@ impl<'a> WithPairs for Count<'a> {
 
 /// The position of a panel's first article.
 fn position(panel: usize) -> u32 {
-    u32::try_from(panel * PANEL).expect("articles are counted in 32 bits; this is a bug")
+    u32::try_from(panel * PANEL).expect("articles are counted in 32 bits")
 }

@@ -115,8 +115,7 @@ impl Part {
         row[0] = bias;
         row[1..=weights.len()].copy_from_slice(weights);
         let mut lane = panel.iter_mut().skip(position % PANEL).step_by(PANEL);
-        let mut put =
-            |word: i32| *lane.next().expect("a panel has a row for each word; this is a bug") = word;
+        let mut put = |word: i32| *lane.next().expect("a panel has a row for each word") = word;
         put(bias.to_bits().cast_signed());
         let mut squares = Bounds::default();
         round(weights, OF_WEIGHTS, put, |Steps { size, whole, rest }| {

@@ -1,4 +1,4 @@
-//! What a question needs of its row of logits, collected while the panels go by.
+//! A question's needs of its row of logits, collected while the panels go by.
 #![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
 use atelier_core::domain::Mask;
@@ -25,7 +25,7 @@ pub(super) struct Tally<'q> {
     question: &'q Question,
     /// The articles that may be suggested.
     mask: &'q Mask,
-    /// What is added to logits, by article.
+    /// Added to logits, by article.
     boosts: &'q [(u32, f32)],
     /// Those of panels that did not go by yet.
     next_boosts: &'q [(u32, f32)],
@@ -240,7 +240,7 @@ impl<'q> Tally<'q> {
 
     #[inline(never)]
     fn scan(&mut self, panel: usize, mut bits: u32, logits: &[f32; PANEL]) {
-        let first = u32::try_from(panel * PANEL).expect("articles are counted in 32 bits; this is a bug");
+        let first = u32::try_from(panel * PANEL).expect("articles are counted in 32 bits");
         while bits != 0 {
             let lane = bits.trailing_zeros();
             bits &= bits - 1;
@@ -259,7 +259,7 @@ impl<'q> Tally<'q> {
 
     #[inline(never)]
     fn find_likeliest(&mut self, panel: usize, logits: &[f32; PANEL]) {
-        let first = u32::try_from(panel * PANEL).expect("articles are counted in 32 bits; this is a bug");
+        let first = u32::try_from(panel * PANEL).expect("articles are counted in 32 bits");
         for (article, &logit) in (first..).zip(logits) {
             if logit > self.likeliest.bar() && logit > NO_ARTICLE / 2.0 {
                 self.likeliest.consider(self.contender(article, logit));
