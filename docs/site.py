@@ -1,4 +1,4 @@
-"""Hooks of .ci/mkdocs.yml: bring in the documents beside this folder, mend links, and write each page's Markdown twin and llms.txt."""
+"""Hooks of .ci/mkdocs.yml: bring in the documents next to this folder, mend links, and write each page's Markdown twin and llms.txt."""
 
 import re
 from pathlib import Path, PurePosixPath

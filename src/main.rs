@@ -1,4 +1,4 @@
-//! The service's binary; everything it does is in the library beside it.
+//! The service's binary; everything it does is in the library next to it.
 
 #![forbid(unsafe_code)]
 

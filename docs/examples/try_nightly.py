@@ -1,4 +1,4 @@
-"""Tries spark_nightly.py and ray_nightly.py in local sessions, beside `atelier complete` alone.
+"""Tries spark_nightly.py and ray_nightly.py in local sessions, next to `atelier complete` alone.
 
     pip install --no-deps -r docs/examples/requirements-nightly.txt          # and Java for Spark
     pip install --no-deps --no-build-isolation pyspark==4.3.0
@@ -122,7 +122,7 @@ def completing():
 
 
 def check(name, parts):
-    """The suggestions must be those of `atelier complete`, which ran first, and nothing else may lie beside them."""
+    """The suggestions must be those of `atelier complete`, which ran first, and nothing else may lie next to them."""
     expected = work / "expected"
     if name == "atelier complete":
         shutil.rmtree(expected, ignore_errors=True)

@@ -26,7 +26,7 @@ use crate::{
     steering::api::looks,
 };
 
-/// The longest answer: about what a model can read beside its task.
+/// The longest answer: about what a model can read besides its task.
 const MOST_BYTES: usize = 64 << 10;
 /// The most characters of a text.
 const MOST_CHARACTERS: usize = 300;

@@ -55,7 +55,7 @@ struct Ready {
     second_release: Option<SecondBody>,
 }
 
-/// A release beside the live one.
+/// A release next to the live one.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SecondRelease)]
 struct SecondBody {

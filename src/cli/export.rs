@@ -30,7 +30,7 @@ use crate::{
     steering::looks::files::look_rows,
 };
 
-/// The file with the name of the served release, beside which `atelier-training refresh` makes another.
+/// The file with the name of the served release, next to which `atelier-training refresh` makes another.
 const LIVE: &str = "release.txt";
 
 #[derive(Debug, Args)]

@@ -247,7 +247,7 @@ impl Access {
     }
 }
 
-/// `models` or, where there is no such folder, what a package installed beside the program.
+/// `models` or, where there is no such folder, what a package installed next to the program.
 fn models_folder() -> PathBuf {
     let here = PathBuf::from("models");
     let installed = || Some(installation()?.join("share/atelier/models")).filter(|folder| folder.is_dir());

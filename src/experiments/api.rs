@@ -55,7 +55,7 @@ impl ApiDocument for Experiment {
             "A JSON Merge Patch (RFC 7396). `{\"state\": \"running\", \"share\": 20}` starts it with a fifth of the known customers, \
              `{\"share\": 100}` takes all of them, `{\"state\": \"stopped\"}` ends it. `{\"state\": \"shipped\", \"winner\": \"new\"}` makes \
              the method of the arm `new` the default one, activates its release, and turns off the rules that did not apply in it.\n\n\
-             An arm's release is loaded beside the live one when the experiment starts, by the checks of an activation, which takes \
+             An arm's release is loaded next to the live one when the experiment starts, by the checks of an activation, which takes \
              seconds. Its `figures` say how much memory that needs. No other release can be activated while the experiment runs.",
         ),
         patch_example: r#"{"state": "running", "share": 20}"#,

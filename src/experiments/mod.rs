@@ -183,7 +183,7 @@ pub struct Arm {
     /// Feedback is counted as `experiment/arm`.
     #[schema(pattern = "^[A-Za-z0-9._-]{1,32}$", examples("today"))]
     pub name: String,
-    /// The release that answers, the live one if it is not given. Once the experiment runs, one release is loaded beside the live one.
+    /// The release that answers, the live one if it is not given. Once the experiment runs, one release is loaded next to the live one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$", examples("winter"))]
     pub release: Option<String>,
@@ -326,7 +326,7 @@ impl Experiment {
             None => Ok(first),
             Some((index, release)) => {
                 let detail = format!(
-                    "one release can be loaded beside the live one, {live}; found {release} and {}",
+                    "one release can be loaded next to the live one, {live}; found {release} and {}",
                     first.map_or("", |(_, first)| first)
                 );
                 Err(Fault::new(release_of(index), detail))
@@ -351,7 +351,7 @@ impl Experiment {
                 let needs_another = |(_, other): &&(ExperimentName, Self)| matches!(other.second_release(live), Ok(Some((_, another))) if another != release);
                 if let Some((name, _)) = running.find(needs_another) {
                     let detail = format!(
-                        "the experiment {name} has loaded another release, and one can be loaded beside the live one; stop {name} first"
+                        "the experiment {name} has loaded another release, and one can be loaded next to the live one; stop {name} first"
                     );
                     return Err(Fault::new(release_of(index), detail));
                 }

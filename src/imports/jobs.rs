@@ -480,7 +480,7 @@ impl Jobs {
         let shared = &*self.0;
         let (table, dry_run) = (job.table, job.options.dry_run);
         let work = self.work(job, source, Arc::clone(&gauge));
-        // Beside the work, which may have the only connection that writes.
+        // Next to the work, which may have the only connection that writes.
         let beat = async {
             let mut beats = interval(BEAT);
             loop {

@@ -306,7 +306,7 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
 }
 
 /// Records what a person did with a suggestion, by its name. Does nothing if no suggestion of this article was shown under
-/// that name, or if it was first shown beside a piece that the `saved` outfit lacks: the accepted outfit would be one that
+/// that name, or if it was first shown with a piece that the `saved` outfit lacks: the accepted outfit would be one that
 /// nobody made.
 pub async fn judge(
     store: &Store,

@@ -200,7 +200,7 @@ struct OutfitStored {
     (status = 200, description = "The outfit already exists", body = OutfitStored),
     (status = 201, description = "The outfit is new; Location has its path", body = OutfitStored,
         headers(("location" = String, description = "The outfit's path"))),
-    (status = 409, description = "Somebody changed the outfit meanwhile"),
+    (status = 409, description = "Somebody changed the outfit"),
 ))]
 async fn save(
     State(state): State<AppState>,
@@ -332,7 +332,7 @@ struct OutfitChange {
     )),
     responses(
         (status = 200, description = "The outfit as it is now", body = OutfitBody),
-        (status = 409, description = "The outfit was imported, the customer has it already, or somebody changed it meanwhile"),
+        (status = 409, description = "The outfit was imported, the customer has it already, or somebody changed it"),
     ),
 )]
 async fn patch(

@@ -190,7 +190,7 @@ impl Scopes {
         self.0.as_ref().is_none_or(|held| held.iter().any(|held| held == scope.as_str()))
     }
 
-    /// Checks a scope that a part of the request needs beside the operation's own.
+    /// Checks a scope that a part of the request needs besides the operation's own.
     pub(crate) fn require(&self, scope: Scope, part: &str) -> Result<(), Problem> {
         match &self.0 {
             Some(held) if !self.have(scope) => {

@@ -50,7 +50,7 @@ pub(super) async fn read(
             builder.add(others, &release)?;
             Ok::<_, StoreError>(builder)
         });
-        // The database reads the next ones meanwhile.
+        // The database reads the next ones at the same time.
         let (added, read) = tokio::join!(add, pages.try_next());
         builder = added.expect("preparing articles does not panic")?;
         next = read.map_err(|error| error.1)?;

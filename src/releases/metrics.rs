@@ -70,7 +70,7 @@ impl Collector for LiveReleaseCollector {
                 }
             }
         }
-        let help = "Whether the release that an experiment needs is loaded beside the live one";
+        let help = "Whether the release that an experiment needs is loaded next to the live one";
         let mut loaded = encoder.encode_descriptor("second_release_loaded", help, None, MetricType::Gauge)?;
         if let Some(beside) = &live.beside {
             let labels = [("release", &*beside.release), ("experiment", beside.experiment.as_str())];

@@ -1,5 +1,5 @@
 //! The live release: the release being served, its catalogue and its routing. The three change together; a request
-//! takes one [`LiveRelease`] and keeps it to its end. An experiment may need a second one: it is loaded beside the live one, follows
+//! takes one [`LiveRelease`] and keeps it to its end. An experiment may need a second one: it is loaded next to the live one, follows
 //! the same changes, and answers the customers of its arms. What features compile for it follows it: see [`followers`].
 //!
 //! Only `api` and `page` know HTTP.
@@ -93,12 +93,12 @@ impl LiveRelease {
         &self.serving.release().manifest().name
     }
 
-    /// The one beside it, if it is loaded.
+    /// The one next to it, if it is loaded.
     pub fn second(&self) -> Option<&Arc<Self>> {
         self.beside.as_ref()?.loaded.as_ref().ok()
     }
 
-    /// This one or the one beside it, by name.
+    /// This one or the one next to it, by name.
     pub fn find(&self, name: &str) -> Option<&Self> {
         if self.name() == name {
             Some(self)
@@ -284,7 +284,7 @@ struct Known(HashMap<String, State>);
 
 #[derive(Debug)]
 enum State {
-    /// For as long as something holds it: requests as the live one or the one beside it, or the change of an experiment that needs it.
+    /// For as long as something holds it: requests as the live one or the one next to it, or the change of an experiment that needs it.
     Loaded(Weak<LiveRelease>),
     /// It failed to load although another replica may serve it.
     Failed { reason: String, retry: Instant },
@@ -399,7 +399,7 @@ impl Releases {
         Some(self.in_folder(move |_| Stored::read(&release)).await)
     }
 
-    /// About how many bytes of memory it takes to load a release beside the live one.
+    /// About how many bytes of memory it takes to load a release next to the live one.
     pub async fn estimate_memory(&self, name: &str) -> Result<u64, ReleaseError> {
         let articles = self.current().map_or(0, |live| live.catalogue.index().len());
         let name = name.to_owned();
@@ -461,7 +461,7 @@ impl Releases {
         self.in_folder(move |folder| folder.take(&unpacked)).await
     }
 
-    /// Loads a release beside the live one, then replaces it. All replicas follow. A release of too few articles of the
+    /// Loads a release next to the live one, then replaces it. All replicas follow. A release of too few articles of the
     /// catalogue must be forced. One that cannot be served has an entry in the audit log too.
     pub async fn activate(
         &self,
@@ -528,7 +528,7 @@ impl Releases {
         Ok(activated.is_some_and(|name| self.current().is_none_or(|live| live.name() != name)))
     }
 
-    /// Serves a release in this process only, and none beside it, for programs that ask without a customer.
+    /// Serves a release in this process only, and none next to it, for programs that ask without a customer.
     pub async fn serve_alone(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
         let mut known = self.changing.lock().await;
         Ok(self.set_current(self.load(name, Copies::default()).await?, &mut known))
@@ -587,7 +587,7 @@ impl Releases {
         let (revisions, current) = ((articles, settings, looks), self.current());
         let is_current = |name: &String| current.as_ref().is_some_and(|live| live.name() == name);
         if let Some(name) = activated.filter(|name| !is_current(name))
-            // It was beside the live one if an experiment was shipped.
+            // It was next to the live one if an experiment was shipped.
             && let Ok(next) = self.obtain(&name, "another replica activated it", revisions, Copies::default(), &mut known).await?
         {
             return self.finish(next, &mut known).await.map(drop);
@@ -680,12 +680,12 @@ impl Releases {
         Ok(next)
     }
 
-    /// Serves the release, with the one beside it that an experiment needs.
+    /// Serves the release, with the one next to it that an experiment needs.
     async fn finish(&self, mut next: LiveRelease, known: &mut Known) -> Result<Arc<LiveRelease>, StoreError> {
         next.beside = None;
         let arms = Arc::clone(&next.arms);
         if let Some((release, experiment)) = arms.second_release(next.name()) {
-            let why = format!("the experiment {experiment} needs it beside the live release");
+            let why = format!("the experiment {experiment} needs it next to the live release");
             let revisions = (next.articles, next.settings, next.looks);
             let loaded =
                 self.obtain(release, &why, revisions, copies(&next.serving), known).await?.map(Arc::new);
@@ -713,7 +713,7 @@ impl Releases {
         }
     }
 
-    /// Serves the release, and the one beside it if there is one.
+    /// Serves the release, and the one next to it if there is one.
     fn serve_both(&self, mut next: LiveRelease, known: &mut Known) -> Arc<LiveRelease> {
         let has = |release: Option<&str>, method: Option<Method>| {
             let release = release.map_or(Some(&next), |release| next.find(release));
@@ -759,7 +759,7 @@ impl Releases {
     }
 
     async fn prepare(&self, serving: Arc<Serving>, beside: Copies) -> Result<LiveRelease, StoreError> {
-        // Read before the tables, so that the next refresh rereads what changes meanwhile.
+        // Read before the tables, so that the next refresh rereads what changes by then.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
         let looks = self.store.looks().revision().await?;

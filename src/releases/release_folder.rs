@@ -189,7 +189,7 @@ impl ReleaseFolder {
         loaded
     }
 
-    /// About how many bytes of memory a release needs beside the shop's `articles`, by the sizes of its files.
+    /// About how many bytes of memory a release needs besides the shop's `articles`, by the sizes of its files.
     pub(crate) fn estimate_memory(&self, name: &str, articles: usize) -> Result<u64, ReleaseError> {
         let (manifest, _) = glance(&self.path.join(name))?;
         let size = |file: &String| manifest.files.get(file).map_or(0, |entry| entry.bytes);
@@ -200,13 +200,13 @@ impl ReleaseFolder {
         Ok(models.sum::<u64>() + size(&manifest.articles) + catalogue)
     }
 
-    /// A file without a name beside the releases, of which nothing is left even if the process is killed.
+    /// A file without a name next to the releases, of which nothing is left even if the process is killed.
     pub(crate) fn make_file(&self) -> io::Result<File> {
         fs::create_dir_all(&self.path)?;
         tempfile::tempfile_in(&self.path)
     }
 
-    /// Unpacks a release beside the others.
+    /// Unpacks a release next to the others.
     pub(crate) fn unpack(&self, packed: &Packed) -> Result<Unpacked, AddError> {
         let found = digest::sha256_of(&packed.file).map_err(AddError::Disk)?;
         if found != packed.sha256 {

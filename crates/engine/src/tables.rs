@@ -255,7 +255,7 @@ impl Tables {
         self.memory.as_ref()?.outfits.as_ref().map(|(outfits, _)| outfits)
     }
 
-    /// The same for what remembered outfits name beside the visible articles, if it is wanted.
+    /// The same for what remembered outfits name with the visible articles, if it is wanted.
     pub fn boosts_of_outfits(
         &self,
         visible: &[u32],

@@ -20,7 +20,7 @@ use super::{
 const PARTIAL: &str = ".partial";
 
 /// Writes the rows of a table to a file, which appears when [`Writer::finish`] is called. Until then they are in a
-/// hidden file beside it, which is deleted if the writer is dropped.
+/// hidden file next to it, which is deleted if the writer is dropped.
 pub struct Writer<T> {
     sink: Sink,
     target: PathBuf,

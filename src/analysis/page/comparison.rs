@@ -1,4 +1,4 @@
-//! `/operations/releases/{name}/comparison`: the figures of a release beside those of the live one, and where they differ most.
+//! `/operations/releases/{name}/comparison`: the figures of a release next to those of the live one, and where they differ most.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -271,7 +271,7 @@ struct Mixture {
 
 /// At most this many of a customer's outfits count, the oldest first; they fit one batch.
 const MIXED_OUTFITS: u32 = 50;
-/// The outfits shown beside a mix.
+/// The outfits shown next to a mix.
 const SHOWN_OUTFITS: usize = 8;
 
 /// The mix of the outfit if there is one in the query, or of the customer.

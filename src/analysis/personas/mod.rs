@@ -1,6 +1,6 @@
 //! The latent personas of a release's methods: each article and each outfit is a mix of them.
 //!
-//! The mixes come from the models' answers for a blank beside the articles, not from their weights, so releases made
+//! The mixes come from the models' answers for a blank next to the articles, not from their weights, so releases made
 //! elsewhere work too. Asking about a whole catalogue takes seconds, so it happens once per release and method, in the
 //! background, on first use, in small batches that do not delay completions. The result is kept for as long as the
 //! release is served. Must not know HTTP or pages.

@@ -1,4 +1,4 @@
-//! `/articles/{id}/similar`: what a product page shows beside an article.
+//! `/articles/{id}/similar`: what a product page shows next to an article.
 
 use atelier_core::domain::ArticleId;
 use axum::{extract::State, response::Response};

@@ -2,7 +2,7 @@
 //!
 //! `secure_delete` overwrites deleted rows, but not everything: the log has pages from before the deletion, and a page
 //! that was split keeps copies of the rows that moved away in its free space, where nothing overwrites them. So after
-//! erasures the file is rewritten (`vacuum`) and the log emptied. Readers go on meanwhile; writes wait.
+//! erasures the file is rewritten (`vacuum`) and the log emptied. Readers go on; writes wait.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Store {
         };
         self.empty_log().await?;
         let took = began.elapsed();
-        // An erasure that came meanwhile has counted on.
+        // An erasure in the meantime has counted on.
         let sql = "update revisions set value = 0 where name = $1 and value = $2";
         let done = sqlx::query_with(sql, values![revisions::ERASURES, erasures]);
         self.execute(done).await?;

@@ -42,7 +42,7 @@ pub(crate) struct Probe {
 pub(crate) struct File {
     path: PathBuf,
     identity: (u64, u64),
-    /// Reads the file itself, without the log beside it, in which its beginning may be as well.
+    /// Reads the file itself, without the log next to it, in which its beginning may be as well.
     plain: AnyConnectOptions,
 }
 

@@ -27,7 +27,7 @@ impl Settings<'_> {
         self.set_unless(name, value, entry, now, |_: &[_]| None::<()>).await.map(drop)
     }
 
-    /// The same, unless `refuse` says why not: it gets the experiments, which do not change meanwhile.
+    /// The same, unless `refuse` says why not: it gets the experiments, which do not change while it decides.
     pub async fn set_unless<E>(
         self,
         name: &'static str,

@@ -138,7 +138,7 @@ fn is_write_protected(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) && !has_log(path)
 }
 
-/// Whether part of the database may be in the log beside its file.
+/// Whether part of the database may be in the log next to its file.
 fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

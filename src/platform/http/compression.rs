@@ -25,7 +25,7 @@ const LEAST: u64 = 1024;
 const LITTLE: u64 = 64 << 10;
 
 /// Answers up to this length are compressed whole. Longer ones are compressed as the caller takes them, with a state of a
-/// quarter of a megabyte meanwhile.
+/// quarter of a megabyte.
 const SHORT: usize = 256 << 10;
 
 /// The length of an answer before it is compressed as it is sent, in its extensions.

@@ -150,7 +150,7 @@ fn tighten(document: &mut Value) {
 }
 
 /// Says the same with keywords that openapi-generator ignores. Of a choice between types or objects it makes a class that
-/// takes and reads no plain value; of fields that are named beside others, a class that loses the others.
+/// takes and reads no plain value; of fields that are named with others, a class that loses the others.
 fn simplify(document: &mut Value) {
     name_other_types(document);
     let schemas = &mut document["components"]["schemas"];

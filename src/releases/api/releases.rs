@@ -230,7 +230,7 @@ struct ActivateQuery {
 
 /// Activate a release
 ///
-/// Loads the release beside the live one, tests it, and makes it live on every replica. Requests in progress finish
+/// Loads the release next to the live one, tests it, and makes it live on every replica. Requests in progress finish
 /// with the old one. Activating the live release reloads it. A release that has under half of the catalogue's articles (`models.least_known`) is
 /// refused unless it is forced.
 #[utoipa::path(post, path = "/releases/{name}/activate", operation_id = "activateRelease", tag = "releases",

@@ -7,7 +7,7 @@ use crate::{data::Data, number::real};
 #[derive(Debug)]
 pub struct Pairs {
     starts: Vec<usize>,
-    /// For each article the others seen beside it, and how often.
+    /// For each article the others seen with it, and how often.
     others: Vec<(u32, f64)>,
     /// For each article the sum of these counts.
     totals: Vec<f64>,
@@ -36,7 +36,7 @@ impl Pairs {
             starts[article + 1] = others.len();
             totals[article] = real(beside.len());
         }
-        // An article never seen beside another has an empty range.
+        // An article never seen with another has an empty range.
         for article in 1..starts.len() {
             starts[article] = starts[article].max(starts[article - 1]);
         }
@@ -71,7 +71,7 @@ impl<'a> Cooccurrence<'a> {
 
 impl Answers for Cooccurrence<'_> {
     fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]) {
-        // Articles never seen beside another are left out; if all are, popularity decides.
+        // Articles never seen with another are left out; if all are, popularity decides.
         let seen = || question.visible.iter().filter(|article| self.pairs.total(**article) > 0.0);
         let count = seen().count();
         let weight = if count == 0 { 0.0 } else { self.weight };
@@ -87,7 +87,7 @@ impl Answers for Cooccurrence<'_> {
     }
 }
 
-/// A score of each article beside the visible ones: the larger, the better it goes with them.
+/// A score of each article with the visible ones: the larger, the better it goes with them.
 pub trait Scores: Sync + std::fmt::Debug {
     /// Adds the scores of what goes with this article.
     fn add(&self, visible: u32, scores: &mut [f64]);

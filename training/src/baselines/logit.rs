@@ -23,7 +23,7 @@ use crate::{
 /// Training outfits on which coefficients are fitted, at most, and the part of all that they may be.
 const FITTED: usize = 4000;
 const PART: usize = 5;
-/// Candidates beside the true article on which coefficients are fitted, drawn evenly.
+/// Candidates besides the true article on which coefficients are fitted, drawn evenly.
 const DRAWN: usize = 400;
 /// Mixed with each count: this many times by chance.
 const BY_CHANCE: f64 = 5.0;
@@ -312,7 +312,7 @@ impl<'a> Counts<'a> {
         values.iter().filter_map(|&value| self.columns[value as usize].map(|column| column as usize))
     }
 
-    /// Counts values beside values, of the same attribute.
+    /// Counts values with values, of the same attribute.
     fn count_beside(&mut self, outfits: &[u32]) {
         let width = self.places.len();
         let mut counts = vec![0.0_f32; width * width];
@@ -333,7 +333,7 @@ impl<'a> Counts<'a> {
         self.beside = lifts(counts, width, &self.places);
     }
 
-    /// Counts the features' values beside the articles' values.
+    /// Counts the features' values with the articles' values.
     fn count_profiles(&mut self, outfits: &[u32]) {
         let width = self.places.len();
         let schema = self.data.schema().features();

@@ -55,7 +55,7 @@ fn all_near(found: &[f64], expected: [f64; 6]) {
     }
 }
 
-/// The answer about coat 1 missing beside hat 3, in the validation outfit.
+/// The answer about coat 1 missing with hat 3, in the validation outfit.
 fn answer(data: &Data, baseline: &dyn Answers) -> Vec<f64> {
     let mut probabilities = vec![f64::NAN; 6];
     let mut features = Vec::new();
@@ -78,7 +78,7 @@ fn cooccurrence_mixes_pairs_with_popularity() {
     let data = shop();
     let (popularity, pairs) = (popularity(&data), Pairs::count(&data));
     let both = Cooccurrence { popularity: &popularity, pairs: &pairs, weight: 0.5 };
-    // Hat 3 was seen once beside each coat, twice beside the shoe and the bag.
+    // Hat 3 was seen once with each coat, twice with the shoe and the bag.
     let beside = [1.0 / 6.0, 1.0 / 6.0, 0.0, 0.0, 2.0 / 6.0, 2.0 / 6.0];
     let expected = std::array::from_fn(|at| f64::midpoint(beside[at], popularity.probabilities[at]));
     all_near(&answer(&data, &both), expected);
@@ -111,7 +111,7 @@ fn evaluation_masks_every_slot_in_turn() {
     near(summary.recall_at_5.mean, 0.75, 1e-12);
 }
 
-/// Any two of an outfit's articles are beside every shoe as often: only all three of them say which one it is.
+/// Any two of an outfit's articles are with every shoe as often: only all three of them say which one it is.
 #[test]
 fn the_logit_reads_whole_outfits() {
     let kinds = ["coat", "hat", "bag", "shoe"];

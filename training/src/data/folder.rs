@@ -17,7 +17,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder with tables in any of the three formats. Without a `schema.toml` beside them, the
+    /// Opens a folder with tables in any of the three formats. Without a `schema.toml` next to them, the
     /// schema is the built-in one.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_as(path, read_folder_schema(path)?)

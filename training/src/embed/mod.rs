@@ -1,7 +1,7 @@
 //! The encoders' lists from the articles' pictures and texts, for their embeddings.
 //!
 //! [`embed`] reads a data folder, and writes its articles again with their vectors. What an encoder made of a picture or text is
-//! kept in a file of its own beside them, so a run that was killed, or one after new articles, does only what is missing. The
+//! kept in a file of its own next to them, so a run that was killed, or one after new articles, does only what is missing. The
 //! module must never know a model, a method, or a terminal.
 
 mod encoder;
@@ -78,7 +78,7 @@ pub fn embed(
         articles.iter().find(|article| article.embedding().is_some_and(|own| own.list("").is_some()))
     {
         bail!(
-            "the embedding of article {:?} is a list without a name, beside which no other can stand; name it, as in {{\"own\": […]}}, \
+            "the embedding of article {:?} is a list without a name, so it can be the only one; name it, as in {{\"own\": […]}}, \
              or remove it",
             own.id
         );

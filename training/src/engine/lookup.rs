@@ -21,7 +21,7 @@ pub(super) fn articles(shard: &Shard, table: &Tensor, width: usize, mask: Mask) 
 }
 
 /// The sum over each outfit's visible articles, of their last columns, and over its features, of the sum of their values
-/// over the root of their number: a value counts for less beside others, but not as little as in a mean.
+/// over the root of their number: a value counts for less among others, but not as little as in a mean.
 pub(super) fn matched(shard: &Shard, weights: &Weights, tables: &Tables) -> Vec<f32> {
     let articles = weights.tensor(tables.articles);
     let stride = articles.shape[1];

@@ -16,14 +16,14 @@ use super::{
 /// Where a model keeps its counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory {
-    /// By article: those that were beside it. The last two rows, of blanks and padding, are empty.
+    /// By article: those found with it. The last two rows, of blanks and padding, are empty.
     pub(crate) articles: Param,
     /// How often, and how often by chance. An empty place was never.
     pub(crate) counts: Param,
     pub(crate) expected: Param,
     /// By row of the features whose values are articles: one more than the article, or 0.
     pub(crate) named: Param,
-    /// How much it counts what was beside the visible articles, by damping; that an article is one of them; that it is a
+    /// How much it counts what was found with the visible articles, by damping; that an article is one of them; that it is a
     /// value of each of these features.
     pub(crate) weights: Param,
     /// How much it counts what remembered outfits say.
@@ -49,7 +49,7 @@ pub(crate) const fn count_weights(features: usize) -> usize {
 /// step.
 const GAIN: f32 = 10.0;
 
-/// Sets the weights of what was beside the visible articles, of these themselves, and of the articles that each feature names;
+/// Sets the weights of what was found with the visible articles, of these themselves, and of the articles that each feature names;
 /// those of smaller dampings are 0.
 #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
 pub(crate) fn set_first_weights(weights: &mut [f32], beside: f64, own: f64, named: &[f64]) {

@@ -17,7 +17,7 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node(usize);
 
-/// One operation with what its backward pass needs beside the values of its arguments.
+/// One operation with what its backward pass needs besides the values of its arguments.
 #[derive(Debug)]
 enum Op {
     Articles,

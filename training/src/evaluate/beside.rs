@@ -1,4 +1,4 @@
-//! Methods beside baselines on the same slots: which baseline is better, and how sure that is.
+//! Methods next to baselines on the same slots: which baseline is better, and how sure that is.
 
 use atelier_engine::evaluation::Metric;
 
@@ -11,7 +11,7 @@ use crate::{baselines::Asked, judge::Verdict};
 /// A difference with a smaller p-value counts as shown.
 const SHOWN: f64 = 0.05;
 
-/// Begins the names of baselines where they stand beside methods' names.
+/// Begins the names of baselines where they stand next to methods' names.
 const MARK: &str = "baseline ";
 
 /// A baseline that was ahead of a method in some figures.

@@ -23,7 +23,7 @@ pub struct Comparison {
     pub slots: usize,
     pub methods: Vec<MethodResult>,
     pub baselines: Vec<Baseline>,
-    /// Beside the methods' figures of new articles, if the data has such articles.
+    /// Next to the methods' figures of new articles, if the data has such articles.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub new_article_baselines: Vec<NewBaseline>,
     pub differences: Vec<Difference>,

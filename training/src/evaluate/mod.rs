@@ -51,7 +51,7 @@ pub struct Evaluation {
     /// The name of the data.
     pub data: String,
     pub fingerprint: String,
-    /// Whether the data is one of the project's own worlds, beside which the paper's figures are of interest.
+    /// Whether the data is one of the project's own worlds, next to which the paper's figures are of interest.
     pub synthetic: bool,
     pub outfits: usize,
     /// Of these outfits; `summary` is of those whose article a training outfit has.

@@ -52,7 +52,7 @@ impl NewArticles {
         !self.is_new[count..].contains(&true)
     }
 
-    /// The figures of the baselines beside which methods suggest new articles.
+    /// The figures of the baselines next to which methods suggest new articles.
     pub fn baselines(&self, data: &Data) -> Vec<NewBaseline> {
         beside_new_articles(data, &|article| self.contains(article))
     }
@@ -85,7 +85,7 @@ pub struct Shares<S> {
 /// Figures with the verdicts behind them.
 type OfAllSlots = (NewArticleFigures<Summary, f64>, Vec<Verdict>);
 
-/// Asks a method about the slots whose answer is new to it, beside those that it has answered: the figures, and its answers
+/// Asks a method about the slots whose answer is new to it, next to those that it has answered: the figures, and its answers
 /// to all slots. `None` if the data has no new articles or the method cannot suggest them.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! Evaluates pair files on halves of the validation split's outfits, beside a baseline that counts
-//! co-occurrence, and beside what the masked model says of the halves without having learned pairs.
+//! Evaluates pair files on halves of the validation split's outfits, next to a baseline that counts
+//! co-occurrence, and next to what the masked model says of the halves without having learned pairs.
 
 use std::{fmt::Write, path::Path, sync::Arc};
 
@@ -27,7 +27,7 @@ pub struct PairEvaluation {
     /// The figures of counting how often the halves' articles were in one outfit, with the threshold that is best
     /// on the development split.
     pub cooccurrence: PairFigures,
-    /// The figures of the same method's masked model: how much likelier the first half makes the articles of the second,
+    /// The figures of the same method's masked model: how much more likely the first half makes the second's articles,
     /// log p(second | first) − log p(second), with the threshold that is best on the development split.
     pub likelihood: PairFigures,
 }
@@ -87,16 +87,16 @@ pub(super) fn ask_pairs(
     let mut masked = subject.open(runtime)?;
     let threshold = {
         let same: Vec<bool> = cases.development.iter().map(|pair| pair.same).collect();
-        PairFigures::best_threshold(&likelier(&mut masked, subject, data, &cases.development)?, &same)
+        PairFigures::best_threshold(&log_lifts(&mut masked, subject, data, &cases.development)?, &same)
     };
-    let scores = likelier(&mut masked, subject, data, &cases.pairs)?;
+    let scores = log_lifts(&mut masked, subject, data, &cases.pairs)?;
     let likelihood = PairFigures::new(&scores, &cases.same, threshold);
     Ok(PairEvaluation { about, figures, cooccurrence: cases.cooccurrence, likelihood })
 }
 
-/// For each pair, how much likelier the first half makes the articles of the second, in nats per article. The model is asked
-/// for each of them beside those before it, once with the first half and once without.
-fn likelier(
+/// For each pair, how much more likely the first half makes the second's articles, in nats per article. The model is asked
+/// for each of them with those before it, once with the first half and once without.
+fn log_lifts(
     masked: &mut Scorer,
     subject: &Subject<'_>,
     data: &Data,

@@ -24,17 +24,17 @@ pub(super) fn draw_popularity(popularity: &Popularity, articles: usize) -> Graph
     finish(graph, "popularity", articles, 0)
 }
 
-/// About the bytes of what was beside what.
+/// About the bytes of the pairs.
 pub(super) fn bytes(pairs: &Pairs, articles: usize) -> usize {
     8 * articles * columns(pairs, articles)
 }
 
-/// The most articles that were beside one.
+/// The most articles in one's pairs.
 fn columns(pairs: &Pairs, articles: usize) -> usize {
     (0..articles).map(|article| pairs.beside(number(article)).len()).max().unwrap_or(0).max(1)
 }
 
-/// Popularity, and what was beside the visible articles in equal parts.
+/// Popularity, and pairs with the visible articles, in equal parts.
 pub(super) fn draw_cooccurrence(counts: &Cooccurrence<'_>, articles: usize) -> GraphProto {
     let mut graph = Graph::new();
     let pairs = counts.pairs;
@@ -49,7 +49,7 @@ pub(super) fn draw_cooccurrence(counts: &Cooccurrence<'_>, articles: usize) -> G
     let popularity =
         vector(&mut graph, "vocabulary.popularity", counts.popularity.probabilities(articles).collect());
     let seen = vector(&mut graph, "memory.seen", seen);
-    // Articles never seen beside another are left out; if all are, popularity decides.
+    // Articles never seen with another are left out; if all are, popularity decides.
     let seen = graph.node("Gather", &[&seen, "articles"], vec![]);
     let axis = graph.list(&[1]);
     let count = graph.node("ReduceSum", &[&seen, &axis], vec![int("keepdims", 1)]);

@@ -1,4 +1,4 @@
-//! Writes a model as a release has it: the trunk as ONNX, and its tables beside it.
+//! Writes a model as a release has it: the trunk as ONNX, and its tables next to it.
 //!
 //! The trunk reads the rows of visible articles and the customer's context, and its output `hidden` is what the last
 //! dense layer reads. The tables hold what rows are made of, and the last layer. `whole` joins both into a file that
@@ -74,7 +74,7 @@ pub struct ExportError {
     source: io::Error,
 }
 
-/// Writes the trunk to `path` and the tables beside it, and returns the parameters as the paper counts them: without the
+/// Writes the trunk to `path` and the tables next to it, and returns the parameters as the paper counts them: without the
 /// embeddings of articles and features, the personas, and the last dense layer.
 pub fn export(model: &Model, metadata: &Metadata, path: &Path) -> Result<u64, ExportError> {
     tables::write(model, metadata.storage, &tables_path(path))?;
@@ -161,7 +161,7 @@ pub fn export_baseline(
     let popularity = Popularity::fit(data);
     let pairs = Pairs::count(data);
     if baseline != ServedBaseline::Popularity && baseline::bytes(&pairs, articles) > MOST_BYTES {
-        let reason = format!("the counts of {articles} articles beside each other are more than 2 GiB");
+        let reason = format!("the counts of pairs of {articles} articles are more than 2 GiB");
         return Err(ExportError { path: path.to_owned(), source: io::Error::other(reason) });
     }
     let graph = match baseline {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::engine::Tensor;
 
-/// The numbers of a trunk and of the tables beside it, by their names there.
+/// The numbers of a trunk and of the tables next to it, by their names there.
 ///
 /// # Errors
 /// If a file cannot be read.

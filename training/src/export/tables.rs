@@ -1,4 +1,4 @@
-//! Writes the tables beside a trunk: what [`atelier_engine::tables::Tables`] reads.
+//! Writes the tables next to a trunk: what [`atelier_engine::tables::Tables`] reads.
 
 use std::{fs, io, path::Path};
 

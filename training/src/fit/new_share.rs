@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn new_articles_get_their_share_and_known_logits_stay() {
         let home = patterned(100);
-        // Each hat has a new one beside it.
+        // Each hat has a new one with it.
         change(&home, "articles", |(number, line)| match number {
             ..10 => format!("{line}\n{}", line.replace("hat-", "hat-1")),
             _ => line.to_owned(),

@@ -1,8 +1,8 @@
 //! Where a match begins: at a conditional logit over the counts of the outfits.
 //!
-//! The logit weighs what was beside what, which outfits share articles and how common each article is: these weights are
+//! The logit weighs pairs of articles, which outfits share articles and how common each article is: these weights are
 //! the first ones of the memory and of the biases. It also says of each value of a visible article, and of each of the
-//! customer's, how much it makes each value of a candidate likelier. With few outfits, two narrow matrices whose product is
+//! customer's, how much it raises the odds of each value of a candidate. With few outfits, two narrow matrices whose product is
 //! near that are the first vectors of the match. Many outfits teach more, and learn it sooner from vectors that are not
 //! alike: those are drawn.
 
@@ -24,7 +24,7 @@ const COLUMN: f64 = 0.05;
 const KNOWN: f64 = 0.02;
 /// A column that would have to be multiplied by more is noise.
 const MOST: f32 = 1e4;
-/// How often a value is counted beside its number, so that rare ones are near to theirs, too.
+/// How often a value is counted besides its number, so that rare ones are near to theirs, too.
 const AT_LEAST: f64 = 1.0;
 
 /// Sets a model's first match, memory and biases: all at the logit.
@@ -80,7 +80,7 @@ pub(super) fn begin_at_counts(model: &mut Model, data: &Data, logit: &Logit<'_>,
     set_counts(model, logit, &logit.terms());
 }
 
-/// How much each thing that is known makes each value of a candidate likelier: a row for each value of a visible article,
+/// How much each thing that is known raises the odds of each value of a candidate: a row for each value of a visible article,
 /// then for each value of each feature.
 struct Matrix {
     rows: usize,
@@ -107,7 +107,7 @@ fn set_match(model: &mut Model, data: &Data, known: &[f32], values: &[f32]) {
     }
 }
 
-/// Fills a model's memory with what was beside what in the training outfits.
+/// Fills a model's memory with the training outfits' pairs.
 pub(super) fn set_memory(model: &mut Model, data: &Data) {
     let width = model.config().memory;
     let pairs = Pairs::count(data);
@@ -146,7 +146,7 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
     }
 }
 
-/// An article that was beside something.
+/// An article of a pair.
 struct Beside {
     article: u32,
     count: f32,

@@ -16,7 +16,7 @@ const SPREAD: f64 = 0.2;
 const ROUNDS: usize = 8;
 const NEAR: f64 = 1e-4;
 
-/// Multiplies all logits by the factor with which the development split is likeliest.
+/// Multiplies all logits by the factor with which the development split is most likely.
 pub(super) fn set(model: &mut Model, data: &Data) {
     if model.structure().head.personas.is_some() {
         return;

@@ -1,5 +1,5 @@
 //! Imports a shop's own files as a data folder: checks the three tables row by row, writes them in
-//! canonical form beside their schema, draws a validation split if the shop names none, and adds what customers had before as a
+//! canonical form next to their schema, draws a validation split if the shop names none, and adds what customers had before as a
 //! feature if they come back often.
 //!
 //! [`atelier_files`] reads the files and checks every row. The folder is written completely or not at all.
@@ -487,7 +487,7 @@ fn require<T: Table>(path: Option<&PathBuf>) -> Result<&PathBuf> {
     path.with_context(|| {
         format!(
             "there is no {table} file: a data folder needs all three tables; put {table}.jsonl, .csv or \
-             .parquet beside the others, or name the file with --{table}",
+             .parquet next to the others, or name the file with --{table}",
             table = T::NAME
         )
     })

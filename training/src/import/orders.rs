@@ -223,7 +223,7 @@ fn read_baskets(
     Ok(baskets)
 }
 
-/// Joins orders of too few articles with those beside them, and leaves out what is still too small. The sets are in the order
+/// Joins orders of too few articles with those next to them, and leaves out what is still too small. The sets are in the order
 /// of their last orders.
 fn join(baskets: Vec<Basket>, size: OutfitSize, taken: &mut Received) -> Vec<Basket> {
     let mut by_customer: HashMap<CustomerId, Vec<Basket>> = HashMap::new();

@@ -18,7 +18,7 @@ pub(super) fn build(config: &ModelConfig, seed: u64) -> (Structure, Weights) {
     Builder { config, seed, weights: Weights::default(), composed: Vec::new() }.structure()
 }
 
-/// The memory's first weights: of what was beside the visible articles, of these themselves, and, a tenth of what it
+/// The memory's first weights: of what was found with the visible articles, of these themselves, and, a tenth of what it
 /// multiplies by, of each feature.
 const FIRST_BESIDE: f64 = 0.1;
 const FIRST_OWN: f64 = -3.0;

@@ -76,7 +76,7 @@ impl Trainer {
         self.adamw.steps
     }
 
-    /// Learns from a batch, and from pairs, whose loss is multiplied by the number beside them. Dropout depends on
+    /// Learns from a batch, and from pairs, whose loss is multiplied by the number next to them. Dropout depends on
     /// `seed` and the number of the step alone.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! A candidate beside the live release on the outfits of the last weeks, over all and by segment.
+//! A candidate next to the live release on the outfits of the last weeks, over all and by segment.
 
 use std::{collections::BTreeMap, path::Path};
 

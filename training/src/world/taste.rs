@@ -39,7 +39,7 @@ const SIZE_OFF: f64 = -6.0;
 /// The part of the body where an article is worn, which weighs its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Zone {
-    /// Beside the face, where hair matters.
+    /// Near the face, where hair matters.
     Face = 0,
     Legs = 1,
     /// Shoes and small articles, where colour matters less.
@@ -217,7 +217,7 @@ fn thrift(context: Context<'_>, group: PriceGroup) -> f64 {
     4.8 * age * day * poor
 }
 
-/// The worth of a single preferred colour beside the face; several share it.
+/// The worth of a single preferred colour near the face; several share it.
 const PREFERRED_COLOUR: f64 = 1.5;
 
 fn colour_taste(context: Context<'_>, zone: Zone) -> [f64; Colour::COUNT] {
@@ -262,7 +262,7 @@ fn colour_taste(context: Context<'_>, zone: Zone) -> [f64; Colour::COUNT] {
                 _ => 0.0,
             };
         }
-        // Older customers wear less black and more colour beside the face.
+        // Older customers wear less black and more colour near the face.
         if profile.age.is_some_and(|age| age > 60) {
             utility += match (zone, colour) {
                 (Zone::Face, Black) => -0.4,

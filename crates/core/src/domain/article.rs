@@ -153,7 +153,7 @@ impl Article {
         self.given(VARIANTS).map(variant::parse).unwrap_or_default()
     }
 
-    /// The ids by which it is known beside its own.
+    /// The ids by which it is known besides its own.
     pub fn variant_ids(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.given(VARIANTS).into_iter().flat_map(variant::ids)
     }

@@ -81,7 +81,7 @@ impl Method {
     pub fn about(&self) -> &'static str {
         match self {
             Method::None => "Reads the outfit alone.",
-            Method::C => "Reads the customer beside each article of the outfit.",
+            Method::C => "Reads the customer with each article of the outfit.",
             Method::Np => "Reads the customer as one more position of the outfit.",
             Method::Gs => "Adds the customer, as a state, to each position in each block.",
             Method::Gsu => "As gs, and the state changes from block to block.",

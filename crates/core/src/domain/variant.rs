@@ -26,7 +26,7 @@ const MOST_STOCK: i64 = 1 << 50;
 const EXPECTED: &str =
     "variants are a list of objects as in [{\"id\": \"TSH-1-M\", \"size\": \"M\", \"stock\": 3}]";
 
-/// A variant in its stored form. Whatever else the shop says of it is kept beside these fields.
+/// A variant in its stored form. Whatever else the shop says of it is kept besides these fields.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Variant {
     /// The shop's own key, its SKU. No other variant or article has it.

@@ -233,7 +233,7 @@ impl Supply {
                 if demand.rule.requirement.excludes_some(&article.words[demand.attribute]) {
                     change(Arc::make_mut(&mut demand.restricted));
                 }
-                // Beside counts of sizes, one without a size is a total: it does not say that a size is there.
+                // Next to counts of sizes, one without a size is a total: it does not say that a size is there.
                 let mut counts = article.counts.iter().flatten();
                 if counts.any(|count| !count.words[demand.attribute].is_empty()) {
                     change(Arc::make_mut(&mut demand.counted));

@@ -1,6 +1,6 @@
 //! A catalogue's articles as a release's methods take them: each has a position, and rows in the methods' tables.
 //!
-//! A question holds its articles, so an answer is about one state of the catalogue, whatever changes meanwhile. The next state
+//! A question holds its articles, so an answer is about one state of the catalogue, whatever changes. The next state
 //! shares unchanged parts with it.
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(lengths(&first), [8], "more runs than cores");
         drop(others);
         // While one run has claimed the idle cores, the other computes alone and does not wait.
-        meanwhile(&first, 3, &[1, 1, 1], || assert_eq!(lengths(&second), [8]));
+        while_running(&first, 3, &[1, 1, 1], || assert_eq!(lengths(&second), [8]));
         assert_eq!(lengths(&second), [3, 3, 2]);
     }
 
@@ -159,13 +159,13 @@ mod tests {
         let cores = Cores::new(4);
         let (first, second) = (cores.start_run(true), cores.start_run(true));
         // With three cores, the first run would not be done sooner.
-        meanwhile(&first, 4, &[2, 2], || {
+        while_running(&first, 4, &[2, 2], || {
             assert_eq!(second.map_ranges(4, usize::MAX, |range| range.len()), [2, 2]);
         });
     }
 
     /// Acts while a run is busy on all its cores, which divide the parts into ranges of these lengths.
-    fn meanwhile(run: &RunCores<'_>, parts: usize, lengths: &[usize], act: impl FnOnce()) {
+    fn while_running(run: &RunCores<'_>, parts: usize, lengths: &[usize], act: impl FnOnce()) {
         let (begun, done) = (&Barrier::new(lengths.len() + 1), &Barrier::new(lengths.len() + 1));
         thread::scope(|scope| {
             scope.spawn(|| {

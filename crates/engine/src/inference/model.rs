@@ -76,7 +76,7 @@ pub(super) struct Contract<'a> {
 }
 
 impl Contract<'_> {
-    /// Reads the method's tables, if the release has them beside the model.
+    /// Reads the method's tables, if the release has them next to the model.
     pub(super) fn open_tables(self) -> Result<Option<Arc<Tables>>, ModelError> {
         let Some(path) = self.release.tables_path(self.entry) else { return Ok(None) };
         let values = self.release.encoder().map(ArticleEncoder::count);

@@ -424,7 +424,7 @@ impl Job {
 
 impl Caller {
     fn send(self, reply: Result<Reply, AskError>) {
-        // A caller that has left meanwhile needs no answer.
+        // A caller that has left needs no answer.
         let _ = self.reply.send(reply);
     }
 }

@@ -10,7 +10,7 @@ use super::head::PANEL;
 #[derive(Debug, Clone)]
 pub struct Steering {
     pub offsets: Arc<Offsets>,
-    /// Sets of articles, each with how many of its best admissible ones are wanted beside the `k` best of all.
+    /// Sets of articles, each with how many of its best admissible ones are wanted besides the `k` best of all.
     pub wanted: Vec<(Arc<Mask>, usize)>,
     /// Whose own ranks are counted; None for no article's.
     pub shown: Option<Arc<dyn Shown>>,

@@ -16,7 +16,7 @@ use super::{Answer, Articles, BLANK, Context, PADDING, Question, model::ModelErr
 /// The articles whose probabilities are compared, evenly from the whole vocabulary. All logits are computed and must be
 /// finite, but comparing all of a large vocabulary would take seconds, and what changes one changes most.
 const COMPARED: u32 = 32;
-/// How much a log-probability may differ, as a part of the distance between the likeliest and the unlikeliest of the
+/// How much a log-probability may differ, as a part of the distance between the most and the least likely of the
 /// compared articles. The demo's models differ by 5e-7 of it on a CPU; half precision and TF32 round to a thousandth.
 const TOLERANCE: f64 = 0.003;
 /// The effect of rounding if all articles are about equally likely.

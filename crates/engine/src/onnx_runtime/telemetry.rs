@@ -20,7 +20,7 @@ static BEFORE_MAIN: extern "C" fn() = turn_off;
 /// Overrides a value that the variable already has.
 extern "C" fn turn_off() {
     #[expect(unsafe_code, reason = "setting a variable is unsafe once there are threads")]
-    // SAFETY: the loader calls it before `main`, in the only thread, so that no other thread reads variables meanwhile.
+    // SAFETY: the loader calls it before `main`, in the only thread, so that no other thread reads variables.
     // Both texts end with NUL, and `setenv` copies them. It uses nothing that Rust's runtime prepares before `main`.
     unsafe {
         libc::setenv(VARIABLE.as_ptr(), c"1".as_ptr(), 1);

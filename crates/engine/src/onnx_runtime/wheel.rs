@@ -75,7 +75,7 @@ pub enum FetchError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// The library that a package installed beside the program: Debian's own, or the wheel of ONNX Runtime that Atelier's wheel
+/// The library that a package installed next to the program: Debian's own, or the wheel of ONNX Runtime that Atelier's wheel
 /// requires.
 pub(super) fn installed(prefix: &Path) -> Option<PathBuf> {
     let library = this_platform().ok()?.library;

@@ -11,7 +11,7 @@ use super::{ReleaseError, invalid, read_text};
 /// The file name of the manifest.
 pub const MANIFEST: &str = "release.json";
 /// The version of the format in which releases are written. In format 1 each model is one file, and only the vocabulary's
-/// articles can be suggested; in format 2 tables stand beside the models.
+/// articles can be suggested; in format 2 tables stand next to the models.
 pub const FORMAT: u32 = 2;
 /// The formats that are read.
 pub(super) const FORMATS: [u32; 2] = [1, FORMAT];

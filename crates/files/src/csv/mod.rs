@@ -458,7 +458,7 @@ impl Records {
 
 pub(crate) struct CsvWriter {
     /// By the names of the columns: the index of the cell, how it is read, and whether texts are written as JSON, so that
-    /// values of other types beside them are not taken for texts.
+    /// values of other types next to them are not taken for texts.
     columns: HashMap<String, (usize, Reading, bool)>,
     cells: Vec<String>,
     lines: Lines,

@@ -128,7 +128,7 @@ impl CaseQuery {
         }
     }
 
-    /// Whether the method is shown beside the first and the second one.
+    /// Whether the method is shown next to the first and the second one.
     pub(super) fn is_also(&self, method: &Method) -> bool {
         self.asked.also.contains(method)
     }

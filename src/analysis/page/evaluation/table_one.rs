@@ -1,4 +1,4 @@
-//! Table 1: the release's methods beside the paper's and beside simple baselines.
+//! Table 1: the release's methods next to the paper's and simple baselines.
 
 use atelier_core::domain::Method;
 use atelier_engine::evaluation::{

@@ -199,7 +199,7 @@ impl Default for FiltersBody {
 }
 
 impl CompleteBody {
-    /// Whether to compute the answer takes milliseconds, beside what models compute.
+    /// Whether to compute the answer takes milliseconds, besides what models compute.
     pub(super) fn is_large(&self) -> bool {
         /// A few times what a page shows.
         const MOST_SUGGESTIONS: usize = 100;

@@ -69,7 +69,7 @@ kinds! {
          and what was expected. The live release keeps serving.";
     Expired = 410 "completion-expired", "Completion id expired":
         "The completion is too old for feedback. The detail says how long feedback is accepted; the operator sets it.";
-    PreconditionFailed = 412 "precondition-failed", "Changed meanwhile":
+    PreconditionFailed = 412 "precondition-failed", "Changed in the meantime":
         "If-Match or If-None-Match names another version than the current one, so nothing was changed. GET it, decide \
          again, and send the new ETag.";
     TooLarge = 413 "too-large", "Request too large":

@@ -103,7 +103,7 @@ impl Bodies {
         }
     }
 
-    /// Reads and discards what handlers leave of bodies; never completes. hyper keeps the connection meanwhile.
+    /// Reads and discards what handlers leave of bodies; never completes. hyper keeps the connection.
     pub(crate) async fn discard_rests(&self) {
         loop {
             self.dropped.notified().await;

@@ -262,7 +262,7 @@ impl State {
         }
     }
 
-    /// How long the caller has waited longest with taking an answer, and what it has taken of it meanwhile.
+    /// How long the caller has waited longest with taking an answer, and what it has taken of it since.
     fn longest(&self, now: Instant) -> Option<(Duration, usize)> {
         let waits = self.answers.values().map(|taking| &taking.wait);
         waits.filter_map(|wait| Some((wait.so_far(now)?, wait.passed))).max()

@@ -138,7 +138,7 @@ async fn two_releases_are_compared(db: TestDatabase) {
     let analyst = service.signed_in(Role::Analyst).await;
     let html = analyst.page(COMPARISON).await;
     html.has([
-        "<h1>less beside demo</h1>",
+        "<h1>less compared with demo</h1>",
         "Both answered the same slots",
         "They were trained on different data",
         "class=\"chart whiskers\"",

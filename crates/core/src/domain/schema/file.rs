@@ -15,7 +15,7 @@ use super::{
     requirement::{Requirement, without_values},
 };
 
-/// Fields of the three tables, whose columns stand beside the features in flat files.
+/// Fields of the three tables, whose columns stand next to the features in flat files.
 const RESERVED: [&str; 5] = ["id", "customer", "articles", "split", "features"];
 
 /// The feature of outfits in a schema that does not say which are theirs.

@@ -16,7 +16,7 @@ use crate::inference::{Answer, Candidate, Placement, Question};
 const FLUSH: usize = 64;
 /// The lanes of the widest register.
 const LANES: usize = 16;
-/// The number of the likeliest articles that count with their exact logits in the sum over all. It is the same for any `k`, so
+/// The number of most likely articles that count with their exact logits in the sum over all. It is the same for any `k`, so
 /// that an article has the same probability among few suggestions and among many.
 const LIKELIEST: usize = 8;
 
@@ -33,7 +33,7 @@ pub(super) struct Tally<'q> {
     named: Vec<(Contender<'q>, usize)>,
     best: Best<'q>,
     steered: Option<Box<Steered<'q>>>,
-    /// The likeliest of all articles, if all count.
+    /// The most likely of all articles, if all count.
     likeliest: Best<'q>,
     /// The largest logit of this part so far. It is subtracted from all logits before the exponential.
     highest: f32,
