@@ -58,7 +58,7 @@ addEventListener("htmx:before:swap", ({ detail: { ctx, tasks } }) => {
 addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
   notice?.remove();
   const isSent = ctx.request.method === "POST" && ctx.response.status < 400;
-  // What was typed is stored, so the field is empty again, or has what is stored.
+  // The typed text is stored, so the field is empty again, or has the stored one.
   if (isSent) ctx.request.form?.reset();
   fillAgain(isSent);
   if (!ctx.place) return;
@@ -71,7 +71,7 @@ addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
   if (hand && !document.activeElement.closest("main *")) successor(ctx.place)?.focus({ preventScroll: true });
 });
 
-// What has the focus instead of an element that is gone.
+// Takes the focus of an element that is gone.
 function successor({ id, value, words, slots: before }) {
   // A button that undoes is gone; what it brought back may be there.
   const article = value?.split("/").slice(2).join("/");

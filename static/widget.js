@@ -30,7 +30,7 @@
   };
   // This page, for its events and for counting them once.
   const PAGE = [...crypto.getRandomValues(new Uint8Array(12))].map(byte => byte.toString(16).padStart(2, "0")).join("");
-  // What each event is to the service. A click says no more than that the article was seen.
+  // The service's kind of each event. A click only says that the article was seen.
   const KINDS = { viewed: "shown", clicked: "shown", added: "accepted" };
 
   // No height depends on what is shown, so nothing moves when the answer comes.
