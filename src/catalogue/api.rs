@@ -257,8 +257,8 @@ struct StoredFields {
     id: String,
     #[schema(value_type = ArticleTypeSchema)]
     r#type: String,
-    /// Values of an article that are new to a live release trained without it. An attribute `warnings` is stored, but
-    /// not in this answer.
+    /// Values that the live release does not know, if it was not trained with the article. An attribute `warnings` is
+    /// stored, but not in this answer.
     warnings: Vec<Finding>,
     #[serde(flatten)]
     attributes: Map<String, Value>,
@@ -314,7 +314,7 @@ struct ArticlePut {
     price: Option<PriceSchema>,
     in_stock: Option<InStockSchema>,
     stock: Option<StockSchema>,
-    /// The entries for baskets. The article's `sizes` and `stock` follow from theirs.
+    /// Its variants, as baskets hold them. The article's `sizes` and `stock` follow from theirs.
     variants: Option<Vec<VariantSchema>>,
     embedding: Option<EmbeddingSchema>,
     #[schema(additional_properties)]

@@ -24,7 +24,7 @@ pub struct Warning {
     /// Identifies the kind of warning; it never changes.
     #[schema(examples("article-not-in-release"))]
     pub code: &'static str,
-    /// The finding, and its effect on the answer.
+    /// The finding, and what it means for the answer.
     pub detail: String,
     // Its subject, for pages with their own words: an article's id, a store, or a feature and its value.
     #[serde(skip)]

@@ -75,7 +75,7 @@ named! {
 
 named! {
     "a metric is accepted, bought, kept or revenue"
-    /// Compares arms, for each completion that was shown.
+    /// The measure that arms are compared by, for each completion shown.
     #[derive(Default, Serialize, Deserialize, ToSchema)]
     #[serde(rename_all = "lowercase")]
     #[schema(as = ExperimentMetric)]
@@ -146,7 +146,7 @@ pub struct Experiment {
     pub parts: Vec<u8>,
 }
 
-/// Limits for an arm, beyond chance, in its last 200 answers of a replica or more.
+/// An arm beyond one of these by more than chance stops the experiment. Judged by a replica's last 200 answers or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = ExperimentLimits, example = json!({"latency_ms": 300, "errors": 0.01, "empty": 0.05, "returned": 0.6}))]
@@ -784,7 +784,7 @@ pub struct Difference {
     pub days_needed: Option<f64>,
 }
 
-/// The conclusion.
+/// The conclusion from the figures.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExperimentDecision)]
 pub struct Decision {

@@ -205,7 +205,7 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
-/// An import's result, or its failure.
+/// An import's result, or why it failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ImportResult)]
 pub struct JobResult {

@@ -91,10 +91,10 @@ pub(crate) struct OutfitBody {
     #[schema(examples("2026-12-05T14:34:00Z"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     link_expires_at: Option<String>,
-    /// The text above the outfit there.
+    /// The text above the outfit at the customer's link.
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
-    /// The customer's answers there.
+    /// The customer's answers at the link.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     replies: Vec<ReplyBody>,
 }
@@ -113,7 +113,7 @@ struct ReplyBody {
     #[schema(examples("a-00568"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     article: Option<String>,
-    /// Their text.
+    /// The customer's text.
     #[schema(examples("Is it warm?"))]
     #[serde(skip_serializing_if = "String::is_empty")]
     text: String,

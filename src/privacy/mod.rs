@@ -66,7 +66,7 @@ pub struct PersonalData {
     pub feedback: Rows<FeedbackEvent>,
     #[schema(value_type = Vec<StoredEvent>)]
     pub events: Rows<StoredEvent>,
-    /// Owned articles, not suggested again.
+    /// Owned articles, which are not suggested again.
     #[schema(value_type = Vec<Purchase>)]
     pub purchases: Rows<Purchase>,
     /// Outcomes of suggestions in the arms of experiments.
@@ -121,7 +121,7 @@ struct AuditBody {
 }
 
 fn describe_details() -> openapi::Schema {
-    free_object("What changed, or how much.")
+    free_object("The change, or its size.")
 }
 
 impl From<AuditEntry> for AuditBody {

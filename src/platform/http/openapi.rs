@@ -73,9 +73,9 @@ pub(crate) fn finish(
         (name = "outfits", description = "Stored outfits"),
         (name = "imports", description = "Files that are imported in the background"),
         (name = "feeds", description = "Feeds that the service fetches by itself"),
-        (name = "feedback", description = "What happened to suggestions"),
-        (name = "events", description = "What customers and visitors did in the shop"),
-        (name = "agents", description = "What language models can do"),
+        (name = "feedback", description = "Outcomes of suggestions"),
+        (name = "events", description = "Actions of customers and visitors in the shop"),
+        (name = "agents", description = "Tools for language models"),
         (name = "service", description = "Health and measurements, for load balancers and operators"),
         (name = "documents", description = "Documentation"),
     )

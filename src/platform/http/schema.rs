@@ -55,7 +55,7 @@ named! {
     CursorSchema "Cursor" prefixed_id(AFTER);
     ArticleTypeSchema "ArticleType" json!({
         "type": "string", "pattern": format!("^{END}]({MIDDLE}*{END}])?$"),
-        "description": "What an article is.", "examples": ["coat"],
+        "description": "The kind of article.", "examples": ["coat"],
     });
     ConditionSchema "Condition" json!({
         "type": "string", "pattern": "^[^:]+:[^\\u0000]",
@@ -203,7 +203,7 @@ fn embedding() -> Value {
         json!({
             "type": ["array", "object"], "additionalProperties": with(numbers, json!({"type": "array"})),
             "propertyNames": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,40}$"}, "minProperties": 1, "maxProperties": 8,
-            "description": "What an encoder of images or texts makes of the article, or up to 8 such lists by name; at most 4096 numbers.",
+            "description": "The numbers of an encoder of images or texts, or up to 8 such lists by name; at most 4096 numbers.",
         }),
     )
 }
@@ -239,7 +239,7 @@ fn variant() -> Value {
             "size": word("Its size."),
             "options": {
                 "type": "object", "additionalProperties": {"type": "string"}, "propertyNames": names(),
-                "description": "What the customer chooses, by name.",
+                "description": "The customer's choices, by name.",
             },
             "price": price(),
             "stock": with(counts(&["integer", "boolean", "object"], NAME), by_store),
@@ -247,7 +247,7 @@ fn variant() -> Value {
             "link": word("The address of its page."),
             "image": word("The address of its picture."),
         },
-        "description": "What a basket holds of an article. Other fields are kept as they are.",
+        "description": "A variant, as baskets hold it. Other fields are kept as they are.",
         "examples": [
             {"id": "TSH-1-NV-M", "size": "M", "options": {"Farbe": "Navy"}, "price": 19.9, "stock": 3},
         ],
