@@ -46,8 +46,10 @@ const page = () => location.pathname + document.querySelector("h1")?.textContent
 const slots = () => new URL(location).searchParams.getAll("slot");
 addEventListener("htmx:before:swap", ({ detail: { ctx, tasks } }) => {
   // A field that is there already takes the focus only once.
-  for (const field of tasks.flatMap(({ fragment }) => [...fragment.querySelectorAll("[autofocus]")]))
-    if (document.getElementById(field.id)) field.removeAttribute("autofocus");
+  for (const field of tasks.flatMap(({ fragment }) => [...fragment.querySelectorAll("[autofocus]")])) {
+    const before = document.getElementById(field.id);
+    if (before && before.href === field.href) field.removeAttribute("autofocus");
+  }
   // The browser's Back and Forward have a place of their own.
   if (ctx.sourceElement === document.body) return;
   const { submitter, type } = ctx.sourceEvent ?? {};
@@ -57,6 +59,7 @@ addEventListener("htmx:before:swap", ({ detail: { ctx, tasks } }) => {
 });
 addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
   notice?.remove();
+  document.querySelector(".menu:popover-open")?.hidePopover();
   const isSent = ctx.request.method === "POST" && ctx.response.status < 400;
   // The typed text is stored, so the field is empty again, or has the stored one.
   if (isSent) ctx.request.form?.reset();
@@ -68,6 +71,8 @@ addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
   // A page that got shorter stays where it is, too.
   main.style.minHeight = top + innerHeight > document.documentElement.scrollHeight ? `${top + innerHeight - main.offsetTop}px` : "";
   if (scrollY !== top) scrollTo({ top, behavior: "instant" });
+  // A filter's answer is not left above the page or under the outfit.
+  document.querySelector(".studio .empty")?.scrollIntoView({ block: "nearest", behavior: "instant" });
   if (hand && !document.activeElement.closest("main *")) successor(ctx.place)?.focus({ preventScroll: true });
 });
 
@@ -78,9 +83,12 @@ function successor({ id, value, words, slots: before }) {
   const tiles = article ? [...document.querySelectorAll(".suggestions > li")] : [];
   const brought = tiles.find((tile) => tile.id.endsWith(`-${article}`)) ?? tiles[0];
   const changed = slots().findIndex((article, place) => article !== before[place]);
+  const own = document.getElementById(id);
+  // What is in a menu that is closed again has its button.
+  const menu = own?.closest(".menu");
   return (
-    document.getElementById(id) ??
-    brought?.querySelector("[id^=not-]") ??
+    (menu ? document.querySelector(`[popovertarget=${menu.id}]`) : own) ??
+    brought?.querySelector(".more") ??
     [...document.querySelectorAll("main :is(a[href], button)")].find((other) => other.textContent === words) ??
     document.getElementById(`slot-${changed}`) ??
     document.querySelector("main .board a")
@@ -104,13 +112,14 @@ addEventListener("keydown", (event) => {
   const key = event.key.length === 1 && !event.shiftKey ? event.key.toLowerCase() : event.key;
   const isArrow = key.startsWith("Arrow");
   if (!isArrow && (event.repeat || isOff())) return;
-  const tiles = [...document.querySelectorAll(".suggestions .tile")];
-  const at = tiles.findIndex((tile) => tile.parentElement.contains(document.activeElement));
+  const tiles = [...document.querySelectorAll(".suggestions .take")];
+  const cards = tiles.map((tile) => tile.closest("li"));
+  const at = cards.findIndex((card) => card.contains(document.activeElement));
   const press = (button) => {
     button?.focus({ preventScroll: true });
     button?.click();
   };
-  const own = (kind) => press(tiles[at]?.parentElement.querySelector(`[id^="${kind}-"]`));
+  const own = (kind) => press(cards[at]?.querySelector(`[id^="${kind}-"]`));
   const acts = {
     ArrowRight: () => tiles[Math.min(at + 1, tiles.length - 1)]?.focus(),
     ArrowLeft: () => tiles[Math.max(at - 1, 0)]?.focus(),
@@ -121,7 +130,7 @@ addEventListener("keydown", (event) => {
     "/": () => {
       const field = document.querySelector("main [type=search]");
       if (field) field.focus();
-      else press(document.querySelector("[id^=search-]"));
+      else press(document.querySelector("#search") ?? document.querySelector("[id^=search-]"));
     },
     "?": showKeys,
   };
@@ -151,7 +160,7 @@ async function copy(button) {
 // A suggested article, or one of the catalogue, can be dragged to any place of the outfit.
 let dragged;
 addEventListener("dragstart", (event) => {
-  dragged = event.target.closest?.(".suggestions .tile, .picker ~ .tiles .tile");
+  dragged = event.target.closest?.(".suggestions .take, .picker ~ .tiles .tile");
 });
 addEventListener("dragend", () => (dragged = undefined));
 addEventListener("dragover", (event) => {

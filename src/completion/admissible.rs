@@ -81,10 +81,15 @@ impl Limits {
             }
             all.intersect(&these);
         }
-        for (attribute, word) in &filters.words {
-            all.intersect(&catalogue.sets().with_word(attribute, word));
-        }
         let mut excluded = Vec::new();
+        if !filters.words.is_empty() {
+            let (mut others, mut these) = (all.clone(), all.clone());
+            for (attribute, word) in &filters.words {
+                these.intersect(&catalogue.sets().with_word(attribute, word));
+            }
+            others.subtract(&these);
+            excluded.push(("words", others.into()));
+        }
         excluded.extend(outside_price(draft).map(|articles| ("price", articles.into())));
         if !filters.no_gos {
             let mut ruled_out = catalogue.sets().ruled_out(&reading.no_gos);
@@ -307,6 +312,7 @@ fn words(filter: &str) -> &'static str {
         "store" => "what is in the store",
         "no_gos" => "no no-gos, nothing owned",
         "rules" => "the shop's rules",
+        "words" => "the values of attributes",
         _ => "the price",
     }
 }

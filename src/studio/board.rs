@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use atelier_core::domain::{Article, ArticleId};
 
-use super::View;
+use super::{View, suggest::variant};
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     completion::{ArticleScore, Request, Stored, asking::score_outfit},
@@ -30,8 +30,6 @@ pub(super) struct Board {
     pub(super) over: Option<String>,
     /// The types to choose from for a blank.
     pub(super) types: Vec<(String, String)>,
-    /// The view with one more blank, if there is room.
-    pub(super) more: Option<String>,
 }
 
 pub(super) struct SlotView {
@@ -42,10 +40,10 @@ pub(super) struct SlotView {
     pub(super) kind: Option<String>,
     /// With suggestions for the slot: alternatives to its article, or articles for the blank.
     pub(super) asked: String,
-    pub(super) without: String,
-    pub(super) pick: String,
     /// The article's placement among those of its type, once the outfit is scored.
     pub(super) placement: Option<String>,
+    /// The variant in the customer's size, or whether it is in stock, of a whole outfit.
+    pub(super) order: Option<String>,
     /// Whether many of its type go clearly better with the rest.
     pub(super) is_weak: bool,
 }
@@ -66,18 +64,16 @@ pub(super) async fn board(
             article: id.as_ref().and_then(|_| articles.next()).map(|article| mark(article, live)),
             kind: view.types.get(&index).map(|kind| spaced(kind)),
             asked: match id {
-                Some(_) => view.blanked(index, kind).href(),
+                Some(_) => view.undoable(view.blanked(index, kind)),
                 None => view.asking(index, &BTreeMap::new()).href(),
             },
-            without: view.without(index).href(),
-            pick: view.picking(index).href(),
             placement: None,
+            order: None,
             is_weak: false,
         }
     };
     let slots = view.slots.iter().enumerate().map(slot).collect();
     let types = live.map(|live| live.catalogue.sets().types()).unwrap_or_default();
-    let has_room = view.slots.len() < view.size.most;
     let cost = article_view::cost(&stored, &state.notation);
     let over = view.filter.most_total.filter(|most| cost > *most);
     Ok(Board {
@@ -86,7 +82,6 @@ pub(super) async fn board(
         over: over.map(|most| state.notation.price(most, None)),
         articles: stored,
         types: types.into_iter().map(|kind| (kind.to_owned(), spaced(kind))).collect(),
-        more: has_room.then(|| view.grown().href()),
     })
 }
 
@@ -100,7 +95,7 @@ impl Board {
         }
     }
 
-    /// Adds each article's placement among those of its type that the filters admit, for this customer and outfit.
+    /// Adds the variant of each article for this customer, and its placement among those of its type that the filters admit.
     pub(super) async fn score(
         &mut self,
         state: &AppState,
@@ -108,6 +103,11 @@ impl Board {
         view: &View,
         stored: &Stored,
     ) -> Result<(), Problem> {
+        for slot in &mut self.slots {
+            let Some(article) = &slot.article else { continue };
+            slot.order = variant(&route.live, &stored.features, &article.id)
+                .or_else(|| article.in_stock.then(|| "In stock".to_owned()));
+        }
         let schema = route.live.serving.release().schema();
         let request = Request { filters: view.filters(), ..Request::routed(view.slots.clone(), route) };
         let request = super::question(view, stored, schema, true, request);

@@ -13,6 +13,7 @@ use super::{
     Content, Named, StudioPage, View,
     saved::{self, OutfitCard, SavedQuery},
     view::Refusal,
+    what_if::{self, Purpose},
 };
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
@@ -41,6 +42,8 @@ pub(super) struct Known {
     /// A note that cannot be stored as it is, which the form keeps, and why.
     pub(super) refused_note: Option<(String, String)>,
     pub(super) new_outfit: String,
+    /// What a new outfit can be for.
+    pub(super) purposes: Vec<Purpose>,
     pub(super) outfits: Vec<OutfitCard>,
     /// Where there may be more.
     pub(super) all_outfits: String,
@@ -72,11 +75,13 @@ pub(super) async fn known(
     let undone: Vec<String> =
         refused.iter().map(|(article, _)| Refusal::of(article.clone()).to_string()).collect();
     let refused = dated(state, refused).await?.into_iter().zip(undone);
+    let new_outfit = view.new_outfit(state.now());
     Ok(Known {
         sizes: wording::sizes(&customer.features, schema),
         notes: notes.into_iter().rev().map(dated_note).collect(),
         refused_note: None,
-        new_outfit: view.new_outfit(state.now()).href(),
+        purposes: what_if::purposes(&new_outfit, schema),
+        new_outfit: new_outfit.href(),
         outfits: saved::cards(state, outfits, schema).await?,
         all_outfits: SavedQuery::for_customer(id).href(1),
         bought: dated(state, bought).await?,

@@ -31,7 +31,7 @@ pub(crate) use self::view::View;
 use self::{
     board::Board,
     customer::Known,
-    pick::Pick,
+    pick::{Facet, Pick},
     queue::Queue,
     saved::Unsaved,
     suggest::Suggested,
@@ -89,6 +89,8 @@ struct StudioPage {
     /// The chosen customer, if there is one and they exist.
     customer: Option<CustomerView>,
     content: Content,
+    /// What the change just made did to the board, and the board before it.
+    undo: Option<(String, String)>,
 }
 
 enum Content {
@@ -110,6 +112,8 @@ struct Desk {
     /// What the outfit is for.
     purposes: Vec<Purpose>,
     pick: Option<Pick>,
+    /// The attributes to filter by.
+    facets: Vec<Facet>,
     refused: Refused,
     what_if: WhatIf,
     /// By which features suggestions fit the customer.
@@ -144,9 +148,10 @@ impl StudioPage {
             }
             _ => Content::Outfit(Box::new(Desk::new(state, visitor, &named).await?)),
         };
+        let undo = undo(state, &named.view).await?;
         let Named { view, customer, schema, .. } = named;
         let customer = customer.map(|customer| CustomerView::new(&customer, &schema));
-        Ok(Self { shell: visitor.shell(Page::Studio), view, customer, content })
+        Ok(Self { shell: visitor.shell(Page::Studio), view, customer, content, undo })
     }
 }
 
@@ -243,6 +248,7 @@ impl Desk {
             board,
             purposes: what_if::purposes(view, schema),
             pick: pick::pick(state, view, route, stored).await?,
+            facets: live.map(|live| pick::facets(live, view)).unwrap_or_default(),
             refused: refused(state, view).await?,
             what_if: what_if::what_if(view, &stored.features, schema),
             fit: wording::fitting(&shown_features(view, stored, schema), schema),
@@ -299,13 +305,33 @@ fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
         view.slots.truncate(view.size.most);
         ignored.push("a piece".to_owned());
     }
-    view.types.retain(|_, kind| {
-        let is_there = catalogue.sets().of_type(kind).is_some();
-        if !is_there {
-            ignored.push(format!("the type {}", wording::spaced(kind)));
-        }
-        is_there
-    });
+    let sets = catalogue.sets();
+    for (_, kind) in view.types.extract_if(.., |_, kind| sets.of_type(kind).is_none()) {
+        ignored.push(format!("the type {}", wording::spaced(&kind)));
+    }
+    let words = &mut view.filter.words;
+    for (attribute, word) in
+        words.extract_if(.., |attribute, word| sets.with_word(attribute, word).is_empty())
+    {
+        ignored.push(format!("the {attribute} {word}"));
+    }
+}
+
+/// What the change just made did to the board, and the address of the board before it.
+async fn undo(state: &AppState, view: &View) -> Result<Option<(String, String)>, Problem> {
+    if view.undo.is_empty() {
+        return Ok(None);
+    }
+    let before = View::read(&view.undo);
+    let mut parts = Vec::new();
+    for (verb, old, new) in [("Removed", view, &before), ("Added", &before, view)] {
+        let ids = new.slots.iter().flatten().filter(|id| !old.slots.contains(&Some((*id).clone())));
+        let articles = article_view::load(state, &ids.cloned().collect::<Vec<_>>()).await?;
+        let names: Vec<String> = articles.into_iter().map(|article| article.name).collect();
+        parts.extend((!names.is_empty()).then(|| format!("{verb} {}.", wording::list(&names, "and"))));
+    }
+    let words = if parts.is_empty() { "Removed a blank.".to_owned() } else { parts.join(" ") };
+    Ok(Some((words, before.href())))
 }
 
 /// What the customer does not want.

@@ -80,6 +80,7 @@ fn left_out_by(filter: &str) -> &'static str {
         "store" => "other stores",
         "no_gos" => "no-gos and owned pieces",
         "rules" => "what the shop’s rules exclude",
+        "words" => "other brands, colours and sizes",
         _ => "other prices",
     }
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::{
     View, saved,
-    suggest::{NOT_THEIR_SIZE, describe_variant},
+    suggest::{NOT_THEIR_SIZE, variant},
 };
 use crate::{
     catalogue::{
@@ -257,15 +257,8 @@ fn with_variants(
     pieces: Vec<Option<ArticleView>>,
 ) -> Vec<Option<(ArticleView, String)>> {
     let live = state.releases().current();
-    let variant = |id: &str| {
-        let catalogue = &live.as_ref()?.catalogue;
-        let supply = catalogue.sets().supply();
-        let (needs, position) = (supply.needs(features), catalogue.position_of(id)?);
-        let choice = supply.wanted(&needs).choose(position, catalogue.article(position)?, None)?;
-        describe_variant(&choice)
-    };
     let order = |piece: ArticleView| {
-        let words = match variant(&piece.id) {
+        let words = match live.as_ref().and_then(|live| variant(live, features, &piece.id)) {
             Some(choice) if choice == NOT_THEIR_SIZE => format!("{}, {choice}", piece.id),
             Some(choice) => choice,
             None => piece.id.clone(),
@@ -465,15 +458,28 @@ async fn apply(state: &AppState, visitor: &Visitor, seq: i64, form: &ChangeForm)
         Change::Copy => copy(state, visitor, seq, &form.customer).await?,
         Change::Share => {
             let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
-            let until = now + DAY * days;
-            // Only the digest is stored. It replaces that of an earlier link.
-            let digest = link_token(visitor, seq, until).hash();
-            saved.set_link(seq, Some((&digest, until)), now).await?;
+            make_link(state, visitor, seq, days).await?;
             next + "#share"
         }
         Change::Answer => saved.answer(seq, Timestamp::from_millis(form.seen), now).await.map(|()| next)?,
         Change::Withdraw => saved.set_link(seq, None, now).await.map(|()| next)?,
     })
+}
+
+async fn make_link(state: &AppState, visitor: &Visitor, seq: i64, days: u32) -> Result<(), StoreError> {
+    let until = state.now() + DAY * days;
+    // Only the digest is stored. It replaces that of an earlier link.
+    let digest = link_token(visitor, seq, until).hash();
+    let store = state.store.by(visitor.author());
+    store.saved_outfits().set_link(seq, Some((&digest, until)), state.now()).await
+}
+
+/// Makes a link for the customer, unless one is open. Returns the part of the outfit's page that shows it.
+pub(super) async fn share(state: &AppState, visitor: &Visitor, seq: i64) -> Result<String, Problem> {
+    if find(state, seq).await?.link_until.is_none_or(|until| until <= state.now()) {
+        make_link(state, visitor, seq, DAYS[0]).await?;
+    }
+    Ok(format!("/studio/outfits/{seq}#share"))
 }
 
 async fn change_words(store: &Store, seq: i64, form: &ChangeForm, now: Timestamp) -> Result<(), Refused> {

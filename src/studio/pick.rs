@@ -29,13 +29,10 @@ pub(super) struct Pick {
     pub(super) pager: Pager,
     /// What the articles are similar to.
     pub(super) like: Option<String>,
-    pub(super) hidden: Vec<(String, String)>,
-    pub(super) facets: Vec<Facet>,
     /// What is wrong with a filter.
     pub(super) fault: Option<String>,
     /// Why some of what was found is not here.
     pub(super) hidden_by: Vec<Hiding>,
-    pub(super) close: String,
 }
 
 /// What hides articles that have the words of the search.
@@ -120,18 +117,15 @@ pub(super) async fn pick(
     });
     let found = listed.on_page.iter().map(|article| {
         let shown = mark(ArticleView::new(article, &state.notation), live);
-        (shown, view.filled(slot, &article.id).href())
+        (shown, view.undoable(view.filled(slot, &article.id)))
     });
     Ok(Some(Pick {
         slot,
         found: found.collect(),
         pager,
         like: example.map(|article| ArticleView::without_price(&article).name),
-        hidden: hidden(view, slot),
-        facets: live.map(|live| facets(live, view, slot)).unwrap_or_default(),
         fault,
         hidden_by,
-        close: view.with(View::close_pick).href(),
     }))
 }
 
@@ -141,32 +135,17 @@ fn first_on_page(view: &View, length: usize) -> usize {
     view.page.unwrap_or(1).saturating_sub(1).min(last) * ON_A_PAGE
 }
 
-/// Everything that the form has no field for.
-fn hidden(view: &View, slot: usize) -> Vec<(String, String)> {
-    let mut pairs = view.besides(&["search", "page", "price_min", "price_max"]);
-    let own_type = format!("{slot}:");
-    pairs
-        .retain(|(name, value)| !(name.starts_with("by.") || name == "type" && value.starts_with(&own_type)));
-    pairs
-}
-
-/// The type of the slot, then the attributes by which the schema excludes or requires articles.
-fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
-    let chosen = view.types.get(&slot);
-    let types =
-        live.catalogue.sets().types().into_iter().map(|kind| {
-            (format!("{slot}:{kind}"), spaced(kind), chosen.is_some_and(|chosen| chosen == kind))
-        });
-    let types = Facet { field: "type".to_owned(), label: "Type".to_owned(), values: types.collect() };
-    let others = live.catalogue.sets().facets().into_iter().filter(|(_, values)| values.len() <= MOST_VALUES);
-    let others = others.map(|(attribute, values)| {
-        let chosen = view.pick.by.get(attribute);
+/// The brand, and the attributes by which the schema excludes or requires articles.
+pub(super) fn facets(live: &LiveRelease, view: &View) -> Vec<Facet> {
+    let facets = live.catalogue.sets().facets().into_iter();
+    let facet = |(attribute, values): (&str, Vec<&str>)| {
+        let chosen = view.filter.words.get(attribute);
         let value =
             |value: &str| (value.to_owned(), spaced(value), chosen.is_some_and(|chosen| chosen == value));
         let values = values.into_iter().map(value).collect();
         Facet { field: format!("by.{attribute}"), label: spaced(attribute), values }
-    });
-    [types].into_iter().chain(others).collect()
+    };
+    facets.filter(|(_, values)| values.len() <= MOST_VALUES).map(facet).collect()
 }
 
 /// Which filters hide articles that were found: each that hides some by itself, and all together. The filters admit `shown` of the
@@ -190,7 +169,7 @@ async fn hiding(
         }),
         ("over the budget", "Ignore the budget", |view, _| view.filter.most_total = None),
         ("of other types", "Search all types", |view, slot| drop(view.types.remove(&slot))),
-        ("without the chosen values", "Search all values", |view, _| view.pick.by.clear()),
+        ("without the chosen values", "Search all values", |view, _| view.filter.words.clear()),
     ];
     let now = state.now();
     let count = async |view: &View, rules: Option<Timestamp>| {
@@ -332,7 +311,7 @@ fn listing(
     let mut filters = view.filters();
     let kind = view.types.get(&slot).cloned();
     filters.types = kind.into_iter().map(|kind| (index, vec![kind])).collect();
-    (filters.only, filters.words) = (only, view.pick.by.clone());
+    filters.only = only;
     let request = Request { filters, rules, ..Request::routed(outfit, route) };
     super::question(view, stored, route.live.serving.release().schema(), true, request)
 }

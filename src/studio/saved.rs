@@ -194,6 +194,8 @@ pub(super) struct SaveForm {
     view: String,
     /// Whether to save another outfit instead of changing the one that is edited.
     another: Option<String>,
+    /// Whether to make a link for the customer, too.
+    share: Option<String>,
 }
 
 /// Why an outfit was not saved; the board says so.
@@ -207,7 +209,7 @@ pub(super) struct Unsaved {
 pub(super) async fn save(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
-    Form(SaveForm { view, another }): Form<SaveForm>,
+    Form(SaveForm { view, another, share }): Form<SaveForm>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&view)?;
     let schema = state.schema();
@@ -255,7 +257,11 @@ pub(super) async fn save(
     if !size.is_draft(&outfit) {
         count_accepted(&state, &view.suggested, &view.slots, now).await;
     }
-    Ok(Redirect::to(&saved_view(&state, &view, seq, is_own).await?.href()).into_response())
+    let next = match share {
+        Some(_) => outfit::share(&state, &visitor, seq).await?,
+        None => saved_view(&state, &view, seq, is_own).await?.href(),
+    };
+    Ok(Redirect::to(&next).into_response())
 }
 
 /// The board again, with why the outfit was not saved.
@@ -298,7 +304,7 @@ pub(super) async fn count_accepted(
 async fn saved_view(state: &AppState, view: &View, seq: i64, is_own: bool) -> Result<View, Problem> {
     let saved = state.store.saved_outfits().get(seq).await?.filter(|_| is_own);
     let edited = saved.map(|SavedOutfit { revision, .. }| Edited { seq, revision });
-    Ok(View { saved: Some(seq), edited, ..view.clone() })
+    Ok(View { saved: Some(seq), edited, ..view.with(|_| ()) })
 }
 
 fn read(view: &View, schema: &Schema) -> Result<OpenOutfit, String> {

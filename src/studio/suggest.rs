@@ -6,7 +6,7 @@ use std::{
 };
 
 use atelier_core::{
-    domain::{Article, ArticleId, CustomerId, Schema},
+    domain::{Article, ArticleId, CustomerId, Features, Schema},
     util::notation::Notation,
 };
 use atelier_engine::catalogue::Choice;
@@ -177,7 +177,8 @@ pub(super) async fn suggest(
         at: times.now,
     };
     let mut sets = completion.sets;
-    let kinds = sets.first().map(kinds).unwrap_or_default();
+    let best = sets.first().into_iter().flat_map(|set| &set.articles);
+    let kinds = best.map(|(slot, article)| (*slot, article.kind().to_owned())).collect();
     // Filters may have left fewer.
     let skipped = Some(view.skipped_sets).filter(|skipped| *skipped < sets.len()).unwrap_or(0);
     sets.drain(..skipped);
@@ -235,15 +236,18 @@ async fn record(state: &AppState, viewing: &Viewing<'_>, completion: &Completion
     }
 }
 
-fn kinds(set: &OutfitSet) -> BTreeMap<usize, String> {
-    set.articles.iter().map(|(slot, article)| (*slot, article.kind().to_owned())).collect()
-}
-
 /// What is said of an article whose variants fit the customer in none.
 pub(super) const NOT_THEIR_SIZE: &str = "not in this customer's size";
 
+/// The variant in the customer's size, if the article has some.
+pub(super) fn variant(live: &LiveRelease, features: &Features, id: &str) -> Option<String> {
+    let (catalogue, supply) = (&live.catalogue, live.catalogue.sets().supply());
+    let (needs, position) = (supply.needs(features), catalogue.position_of(id)?);
+    describe_variant(&supply.wanted(&needs).choose(position, catalogue.article(position)?, None)?)
+}
+
 /// `M (TSH-1-M), sold out`
-pub(super) fn describe_variant(choice: &Choice) -> Option<String> {
+fn describe_variant(choice: &Choice) -> Option<String> {
     #[derive(Deserialize)]
     struct Fields {
         size: Option<String>,
@@ -292,7 +296,7 @@ impl Renderer<'_> {
             rest: self.rest(suggestion),
             rules: suggestion.rules.iter().map(|rule| (describe_rule(rule), rule.name.to_string())).collect(),
             moved: before.as_ref().map(|before| moved(before, &suggestion.article.id, rank)),
-            href: self.filled(self.view, blank.slot, &suggestion.article.id).href(),
+            href: self.view.undoable(self.filled(self.view, blank.slot, &suggestion.article.id)),
             refused: Refusal {
                 slot: blank.slot,
                 name: self.viewing.name(blank.slot, &suggestion.article.id),
@@ -325,7 +329,7 @@ impl Renderer<'_> {
             articles: articles.iter().map(view).collect(),
             total: article_view::total(self.board.articles.iter().chain(&articles), self.notation)
                 .filter(|_| self.board.articles.len() == self.view.slots.iter().flatten().count()),
-            href: filled.href(),
+            href: self.view.undoable(filled),
         }
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct View {
     pub(crate) saved: Option<i64>,
     /// What was just refused.
     pub(crate) refused: Option<Refusal>,
+    /// The query of the board before the change just made; empty if it was none of its pieces.
+    pub(crate) undo: String,
     /// What the customer refused before; not part of the address.
     pub(crate) refused_before: Vec<ArticleId>,
     /// The parts of an old link that no longer work, and were left out; not part of the address.
@@ -78,8 +80,6 @@ pub(crate) struct Picking {
     /// The slot that the article is for; none if nothing is searched for.
     pub(super) slot: Option<usize>,
     pub(super) search: String,
-    /// The only value of an attribute that the search admits, by the attribute.
-    pub(super) by: BTreeMap<String, String>,
     /// The article that what is searched for is like.
     pub(super) similar: Option<ArticleId>,
 }
@@ -157,7 +157,7 @@ parameters!(View, "/studio":
     "left_out" => left_out,
     "own." => own,
     "if." => changed,
-    "by." => pick.by,
+    "by." => filter.words,
     "method" => method,
     "k" => k,
     "price_min" => filter.least_price,
@@ -179,13 +179,14 @@ parameters!(View, "/studio":
     "outfit" => edited,
     "saved" => saved,
     "refused" => refused,
+    "undo" => undo,
 );
 
 words!(Edited: str::parse::<Edited>, Refusal: str::parse::<Refusal>);
 
 impl View {
     /// The view of a link, without the parts that no longer work.
-    fn read(query: &str) -> Self {
+    pub(super) fn read(query: &str) -> Self {
         let mut view = Self::default();
         let wrong = each_parameter(query, |name, value| {
             let taken = view.take(name, value);
@@ -256,11 +257,16 @@ impl View {
         self.with(|view| view.skipped_sets = 0)
     }
 
-    /// A changed copy, without the notice of a saved outfit or a refusal.
+    /// A changed copy, without the notice of what was just done.
     pub(super) fn with(&self, change: impl FnOnce(&mut Self)) -> Self {
-        let mut view = Self { saved: None, refused: None, ..self.clone() };
+        let mut view = Self { saved: None, refused: None, undo: String::new(), ..self.clone() };
         change(&mut view);
         view
+    }
+
+    /// The address of the board with other pieces, where Undo leads back to this one.
+    pub(super) fn undoable(&self, changed: Self) -> String {
+        Self { undo: self.with(|_| ()).query(), ..changed }.href()
     }
 
     pub(super) fn filled(&self, slot: usize, article: &ArticleId) -> Self {
@@ -365,11 +371,6 @@ impl View {
         grown.asking(self.slots.len(), &BTreeMap::new())
     }
 
-    /// With one more blank, and a search for its article.
-    pub(super) fn searching(&self) -> Self {
-        self.grown().picking(self.slots.len())
-    }
-
     /// An outfit of blanks for the same customer.
     pub(super) fn new_outfit(&self, now: Timestamp) -> Self {
         Self { size: self.size, begun: Some(now.millis()), ..self.cleared() }.completed()
@@ -430,11 +431,6 @@ impl View {
             1 => Some("one more piece".to_owned()),
             more => Some(format!("{more} more pieces")),
         }
-    }
-
-    /// The method that the address names, or an empty text.
-    pub(super) fn method_name(&self) -> &str {
-        self.method.as_ref().map_or("", Method::as_str)
     }
 
     pub(super) fn k(&self) -> usize {
@@ -533,7 +529,7 @@ mod tests {
             ("slot=a&slot=&type=1:hat", &|view| others(use_it(view).toggled(1)), "slot=a&slot=&type=1:hat"),
             // Another question begins at the best ideas and at a new search.
             (PICKING, &|view| view.picking(0), "slot=a&slot=&pick=0&skipped_sets=4"),
-            (PICKING, &View::searching, "slot=a&slot=&slot=&ask=2&pick=2"),
+            (PICKING, &|view| view.grown().picking(2), "slot=a&slot=&slot=&ask=2&pick=2"),
             (PICKING, &|view| view.like(0, "c"), "slot=a&slot=&pick=0&similar=c&skipped_sets=4"),
             ("slot=a&skipped_sets=4", &|view| view.blanked(0, None), "slot=&ask=0"),
             ("slot=a&skipped_sets=4", &View::grown, "slot=a&slot=&ask=1"),

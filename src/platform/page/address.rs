@@ -36,9 +36,10 @@ pub(crate) trait Address: Sized {
         pairs.collect()
     }
 
-    /// The hidden fields of a form that has fields for `own` itself.
+    /// The hidden fields of a form that has fields for `own` itself. A name with a dot at its end is the beginning of several.
     fn besides(&self, own: &[&str]) -> Vec<(String, String)> {
-        self.pairs().into_iter().filter(|(name, _)| !own.contains(&name.as_str())).collect()
+        let is = |name: &str, own: &str| name == own || own.ends_with('.') && name.starts_with(own);
+        self.pairs().into_iter().filter(|(name, _)| !own.iter().any(|own| is(name, own))).collect()
     }
 
     fn query(&self) -> String {

@@ -52,6 +52,7 @@ parameters!(View, "/side-by-side":
     "price_max" => filter.most_price,
     "total" => filter.most_total,
     "store" => filter.store,
+    "by." => filter.words,
     "exclude" => filter.exclude,
     "rules" => rules,
     "k" => k,
@@ -118,12 +119,13 @@ impl View {
 
     /// The filters and changed features that the form has no fields for, in words.
     pub(super) fn others_in_words(&self) -> String {
-        let Filters { exclude, least_price, most_price, most_total, store, .. } = &self.filter;
+        let Filters { exclude, least_price, most_price, most_total, store, words: by, .. } = &self.filter;
         let mut words: Vec<String> = Vec::new();
         words.extend(least_price.map(|price| format!("price from {price}")));
         words.extend(most_price.map(|price| format!("price up to {price}")));
         words.extend(most_total.map(|price| format!("total budget {price}")));
         words.extend(store.iter().map(|store| format!("in store {store}")));
+        words.extend(by.iter().map(|(attribute, word)| format!("{}: {word}", spaced(attribute))));
         words.extend((!exclude.is_empty()).then(|| format!("{} left out", exclude.len())));
         let changed = self.changed.iter();
         words.extend(changed.map(|(feature, values)| format!("{}: {}", spaced(feature), values.join(", "))));

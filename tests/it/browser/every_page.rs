@@ -163,13 +163,23 @@ async fn admin_pages_are_accessible_on_a_phone(db: TestDatabase) {
 
 #[apply(in_chromium_with_axe)]
 async fn open_dialogs_and_toasts_are_accessible(Demo(service): Demo) {
-    for dark in [false, true] {
-        let window = signed_in(&service, Role::Stylist, Eyes { dark, ..Eyes::default() }).await;
+    for (dark, width) in [(false, 1440), (true, 1440), (false, 390), (true, 390)] {
+        let window = signed_in(&service, Role::Stylist, Eyes { dark, width, ..Eyes::default() }).await;
         window.goto("/studio?customer=c-014871&slot=a-00134&slot=").await;
         window.click_until("[data-opens=keys]", "use this suggestion").await;
         assert_eq!(violations(&window).await, Vec::<String>::new(), "the help");
         window.click("#keys .button").await;
-        window.click_until("[id^=not-1-1]", "not for this customer undo").await;
+        if width == 390 {
+            window.click("#to-settings").await;
+            assert_eq!(violations(&window).await, Vec::<String>::new(), "the filters' sheet");
+            window.click("#settings .to-settings").await;
+        }
+        window.click("#more-0").await;
+        assert_eq!(violations(&window).await, Vec::<String>::new(), "a piece's menu");
+        window.press("Escape").await;
+        window.click("#about-1-1").await;
+        assert_eq!(violations(&window).await, Vec::<String>::new(), "a suggestion's menu");
+        window.click_until("#not-1-1", "not for this customer undo").await;
         assert_eq!(violations(&window).await, Vec::<String>::new(), "a refusal");
         window.click("#undo").await;
         window.until_gone("#undo").await;

@@ -4,9 +4,9 @@ use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
 use crate::{
-    browser::{signed_in, stylist},
+    browser::signed_in,
     harness::{
-        Demo, Html, TestDatabase, apply,
+        Demo, Html, apply,
         browser::{Eyes, Window},
         in_chromium,
     },
@@ -16,6 +16,11 @@ const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&s
 const BLANKS: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=";
 const WHOLE: &str = "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130";
 const PICK: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259&pick=1";
+
+/// How much the page moved by itself while it was loaded.
+const SHIFT: &str = "const done = arguments[0]; let sum = 0; \
+    new PerformanceObserver(list => list.getEntries().forEach(shift => sum += shift.value)).observe({type: 'layout-shift', buffered: true}); \
+    setTimeout(() => done(sum), 200)";
 
 /// What a stylist does to an element.
 enum Act {
@@ -29,19 +34,19 @@ use Act::{Choose, Click, Type};
 /// A name, a page, an element of it, and what is done to that.
 const ACTIONS: [(&str, &str, &str, Act); 20] = [
     ("use a suggestion", BOARD, "#take-1-6", Click),
-    ("use a suggestion by its picture", BOARD, ".suggestions > li:nth-child(3) img", Click),
+    ("use a suggestion by its picture", BOARD, ".suggestions > li:nth-child(3)", Click),
     ("use an idea", BLANKS, ".sets .card:nth-child(2) a", Click),
     ("other ideas shown", BLANKS, "#others", Click),
     ("complete the outfit", "/studio?customer=c-014871&slot=a-00134", "#complete", Click),
     ("a new outfit", "/studio?customer=c-014871", "main .button.primary", Click),
     ("an occasion", BOARD, "[aria-labelledby=purpose-1] li:nth-child(3) a", Click),
     ("see alternatives", BOARD, "#slot-2", Click),
-    ("remove a piece", WHOLE, ".slot:nth-child(2) .slot-actions a:nth-child(3)", Click),
-    ("search the catalogue", BOARD, "#search-1", Click),
+    ("remove a piece", WHOLE, "#remove-1", Click),
+    ("search the catalogue", BOARD, "#search", Click),
     ("the catalogue's next page", PICK, ".card [rel=next]", Click),
     ("a letter of a search", PICK, "#pick-search", Type("b")),
-    ("a digit of a price", PICK, "#pick-price-max", Type("6")),
-    ("a value of the catalogue", PICK, "#pick-2", Choose("black")),
+    ("a price", PICK, "#price-max", Choose("60")),
+    ("a colour", PICK, "[name=\\'by.colour\\']", Choose("black")),
     ("an article of the catalogue", PICK, ".picker ~ .tiles li:nth-child(9) a", Click),
     ("a filter", BOARD, "#varied", Click),
     ("the number of suggestions", BOARD, "#k", Choose("12")),
@@ -67,10 +72,9 @@ async fn no_change_moves_the_page_or_the_focus(Demo(service): Demo) {
             window.until_loaded().await;
             window.until(&format!("!!document.querySelector('{selector}')")).await;
             let one = format!("const one = document.querySelector('{selector}');");
-            // On a phone the pieces' links are shown on demand.
-            if window.run(&format!("{one} return one.checkVisibility()")).await == false {
-                window.click("#pieces").await;
-            }
+            // It may be in a menu or a sheet.
+            let opener = "document.querySelector(`[popovertarget=${one.closest('[popover]').id}]`)";
+            window.run(&format!("{one} if (!one.checkVisibility()) {opener}.click()")).await;
             let show = "one.scrollIntoView({block: 'center', behavior: 'instant'})";
             window.run(&format!("{one} {show}; one.focus({{preventScroll: true}})")).await;
             let (before, address) = (place(&window).await, window.address().await);
@@ -113,27 +117,65 @@ async fn the_outfit_stays_in_view_while_suggestions_scroll(Demo(service): Demo) 
             let top = window.run(top).await;
             println!("{width} {page}: suggestions begin at {top}");
             assert!(top.as_f64().unwrap() < 800.0, "{width} {page}: suggestions begin at {top}");
+            if width == 1440 {
+                let seen = "return ['#price-max', '#total', '[name=\"by.colour\"]', '[name=\"by.brand\"]', \
+                            '.suggestions .picture, .sets .picture'].every(one => \
+                            document.querySelector(one).getBoundingClientRect().bottom <= innerHeight)";
+                assert_eq!(window.run(seen).await, true, "{page}: filters and the first row");
+            } else {
+                let shift = window.run_later(SHIFT).await;
+                assert!(shift.as_f64().unwrap() < 0.05, "{page}: the page moves by {shift}");
+            }
             let to_the_last = "[...document.querySelectorAll('.suggestions > li, .sets > li')].at(-1)\
                                .scrollIntoView({block: 'end', behavior: 'instant'})";
             window.run(to_the_last).await;
             let pictures = "return [...document.querySelectorAll('.board .slot')].slice(0, 4).map(slot => slot.getBoundingClientRect()) \
                             .every(at => at.top >= 0 && at.bottom <= innerHeight && at.right <= innerWidth)";
             assert_eq!(window.run(pictures).await, true, "{width} {page}");
+            // A filter's answer is seen where the eye is.
+            let cheap = "const price = document.querySelector('#price-max'); price.value = 1; \
+                         price.dispatchEvent(new Event('change', {bubbles: true}))";
+            window.run(cheap).await;
+            window.text(".studio .empty").await.has(["No articles match"]);
+            let bar = "document.querySelector('.outfit-bar').getBoundingClientRect().bottom";
+            let empty = "document.querySelector('.studio .empty').getBoundingClientRect()";
+            window.until(&format!("{empty}.top >= {bar} && {empty}.top < innerHeight - 50")).await;
         }
     }
 }
 
 #[apply(in_chromium)]
-async fn a_price_keeps_all_its_digits(db: TestDatabase) {
-    let (_service, window) = stylist(&db, PICK).await;
-    window.until_loaded().await;
-    window.click("#pick-price-max").await;
-    for (digit, price) in [("6", "6"), ("0", "60"), ("0", "600")] {
-        window.press(digit).await;
-        window.until_parameter("price_max", price).await;
-        window.until_gone(".htmx-request").await;
+async fn a_change_of_the_pieces_can_be_undone(Demo(service): Demo) {
+    for scripts in [true, false] {
+        let window = signed_in(&service, Role::Stylist, Eyes { scripts, ..Eyes::default() }).await;
+        for (page, opener, act, said) in [
+            (WHOLE, "#more-1", "#remove-1", "Removed Linden wool trousers"),
+            (WHOLE, "#more-1", "#slot-1", "Removed Linden wool trousers"),
+            (BOARD, "#about-1-2", "#take-1-2", "Added "),
+            (BLANKS, "#more-1", "#remove-1", "Removed a blank"),
+            (BLANKS, "#more-1", ".sets a", " and "),
+        ] {
+            window.goto(page).await;
+            if act.starts_with("#remove") {
+                window.click(opener).await;
+            }
+            window.click(act).await;
+            window.text("[role=status]:has(#undo)").await.has([said]);
+            window.until("document.activeElement.id === 'undo'").await;
+            window.click("#undo").await;
+            window.until_gone("#undo").await;
+            let slots = "new URL(location).searchParams.getAll('slot').join()";
+            let before = format!("new URLSearchParams('{page}'.split('?')[1]).getAll('slot').join()");
+            window.until(&format!("{slots} === {before}")).await;
+        }
+        // Each in a row takes the focus.
+        window.goto(WHOLE).await;
+        for (menu, remove) in [("#more-1", "#remove-1"), ("#more-0", "#remove-0")] {
+            window.click(menu).await;
+            window.click(remove).await;
+            window.until("document.activeElement.id === 'undo'").await;
+        }
     }
-    assert_eq!(window.run("return new URL(location).searchParams.get('search')").await, json!(""));
 }
 
 #[apply(in_chromium)]

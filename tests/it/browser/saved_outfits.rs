@@ -96,6 +96,7 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
 #[apply(in_chromium)]
 async fn says_why_and_looks_at_an_article(db: TestDatabase) {
     let (service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
+    window.click("#about-1-1").await;
     window.click_until("#not-1-1", "Why?").await;
     for reason in ["#reason-too-dear", "#reason-style"] {
         window.click(reason).await;

@@ -15,16 +15,31 @@ const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&s
 
 #[apply(in_chromium)]
 async fn reads_reasons_in_words_and_figures_on_demand(db: TestDatabase) {
-    let (_service, window) = stylist(&db, BOARD).await;
-    let why = "document.querySelector('.reasons')";
-    window.until(&format!("{why}?.innerText.trim() === 'Why'")).await;
-    window.click(".reasons summary").await;
-    // Three bands each way, and no factor above 20.
-    window.until(&format!("/(more likely|less likely)/.test({why}.innerText)")).await;
-    window.until(&format!("/×\\d/.test({why}.innerText)")).await;
+    let (service, window) = stylist(&db, BOARD).await;
+    window.click(".suggestions > li:has(.reasons) .more").await;
+    let why = window.text(".menu:popover-open .reasons").await;
+    // Three bands each way, and no factor above 20. The lift says with whom it compares.
+    why.has(["Why", "likely because", "×", "in all, compared with an unknown customer"]);
+    window.press("Escape").await;
+    window.until_gone(".menu:popover-open").await;
+    window.until("document.activeElement.matches('.more')").await;
+    // The bar is as long as the share says, of 100 %.
+    window.text(".suggestions > li").await.has(["% of stylists’ choices here"]);
+    let bar =
+        window.run("return Math.round(document.querySelector('.bar-fill').getAttribute('width'))").await;
+    window.text(".suggestions strong").await.has([format!("{bar} %")]);
     let factors = "[...document.querySelectorAll('.reasons')].flatMap(one => [...one.textContent.matchAll(/×([\\d.]+)/g)])";
     let most = window.run(&format!("return Math.max(...{factors}.map(found => Number(found[1])))")).await;
     assert!(most.as_f64().unwrap() <= 20.0, "{most}");
+
+    // A rule's mark, and the rule one click away.
+    let boost =
+        json!({"effect": "boost", "factor": 1000, "articles": {"types": ["coat"]}, "state": "active"});
+    service.put("/rules/warm", boost).await;
+    let merchandiser = open(&service, Role::Merchandiser, BOARD).await;
+    merchandiser.text(".moved-by").await.has(["Boosted, from ", ", by warm"]);
+    merchandiser.click(".moved-by a").await;
+    merchandiser.until("location.search === '?name=warm'").await;
 }
 
 #[apply(in_chromium)]
@@ -34,9 +49,7 @@ async fn is_led_from_a_weak_piece_to_better_ones(Demo(service): Demo) {
     window.until(is_weak).await;
     window.click_until(".slot:first-child .bad a", "Which bag?").await;
     window.click("#take-0-1").await;
-    window
-        .until(&format!("document.querySelector('#slot-0 + .piece .name') !== null && {is_weak} === false"))
-        .await;
+    window.until(&format!("document.querySelector('.slot .name') !== null && {is_weak} === false")).await;
 }
 
 #[apply(in_chromium)]

@@ -152,7 +152,10 @@ impl Window {
         self.until_loaded().await;
         for kind in ["keyDown", "keyUp"] {
             let text = if key.chars().count() == 1 && kind == "keyDown" { key } else { "" };
-            self.chromium("Input.dispatchKeyEvent", &json!({"type": kind, "key": key, "text": text})).await;
+            // The browser's own keys are known by their codes.
+            let code = if key == "Escape" { 27 } else { 0 };
+            let event = json!({"type": kind, "key": key, "text": text, "windowsVirtualKeyCode": code});
+            self.chromium("Input.dispatchKeyEvent", &event).await;
         }
     }
 

@@ -253,6 +253,14 @@ async fn saves_an_outfit(Stylist(service, browser): Stylist) {
     let audit = service.log(1).await.remove(0);
     assert_eq!((audit.action.as_str(), audit.customer), ("outfit.save", Some(customer())));
     browser.studio(CUSTOMER).await.has(["slot=a-00134&#38;slot=a-00568", "own.occasion=office"]);
+    // With a link for the customer, which stays open.
+    let mut links = BTreeSet::new();
+    for _ in 0..2 {
+        let shared = browser.change("/studio/outfits", &[("view", &whole), ("share", "on")]).await;
+        assert_eq!(shared, format!("/studio/outfits/{}#share", kept.seq));
+        links.insert(browser.page(shared).await.between("/shared/", "<").to_owned());
+    }
+    assert_eq!(links.len(), 1, "{links:?}");
 }
 
 #[apply(on_sqlite)]
@@ -332,7 +340,7 @@ async fn finds_articles_by_words(Stylist(service, browser): Stylist) {
     let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 48});
     let blank = &service.ask_ok("/complete", request).await["blanks"][0];
     let slots: Vec<String> =
-        ids(&blank["suggestions"]).iter().map(|article| format!("slot={article}\"")).collect();
+        ids(&blank["suggestions"]).iter().map(|article| format!("slot={article}&#38;undo=")).collect();
     let all = picker("search=").await;
     all.has(&slots[..24]);
     picker("search=&page=2").await.has(&slots[24..]);
@@ -407,15 +415,25 @@ async fn finds_similar_articles_and_by_values(Stylist(service, browser): Stylist
     }
 
     let (html, navy) = picked("type=1:coat&by.colour=navy&by.material=").await;
-    html.has([
-        "<option value=\"navy\" selected>navy</option>",
-        "<option value=\"1:coat\" selected>coat</option>",
-    ]);
+    html.has(["<option value=\"1:coat\" selected>coat</option>"]);
     assert!(!navy.is_empty());
     for id in &navy {
         let article = service.json(format!("/articles/{id}")).await;
         assert_eq!((&article["type"], &article["colour"]), (&json!("coat"), &json!("navy")), "{id}");
     }
+    // Suggestions pass the same filters, and a value that is gone is left out.
+    let html =
+        browser.studio("slot=a-00134&slot=&by.colour=navy&by.brand=linden&by.material=gone&k=24").await;
+    html.has(["left out: the material gone.", "<option value=\"linden\" selected>linden</option>"]);
+    assert!(!suggested(&html).is_empty(), "{html}");
+    for id in suggested(&html) {
+        let article = service.json(format!("/articles/{id}")).await;
+        assert_eq!((&article["brand"], &article["colour"]), (&json!("Linden"), &json!("navy")), "{id}");
+    }
+    let none = browser.studio("slot=a-00134&slot=&type=1:bag&by.brand=linden&by.sizes=36").await;
+    none.has(["No articles match", "Include other brands, colours and sizes: "]);
+    let analyst = service.signed_in(Role::Analyst).await;
+    analyst.page("/side-by-side?slot=a-00134&slot=&by.brand=linden").await.has(["Also: brand: linden."]);
 }
 
 #[apply(on_sqlite)]
@@ -591,7 +609,7 @@ async fn an_article_counts_as_shown_once_for_an_outfit_and_slot(Stylist(service,
     // On the way to a whole outfit a stylist reads no alarm, and of no models.
     let quiet = async |address: &str| {
         let html = browser.page(address).await;
-        html.lacks(["class=\"notice"]);
+        html.lacks(["class=\"notice\"", "role=\"alert\""]);
         let main = html.after("<main").split("</main>").next().unwrap();
         crate::analysis::evaluation::text(main).lacks([" slot", "models"]);
         html

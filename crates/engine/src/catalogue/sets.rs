@@ -20,6 +20,7 @@ use super::supply::{self, Needs, Supply};
 
 /// Not an attribute, but compared like one.
 const TYPE: &str = "type";
+const BRAND: &str = "brand";
 /// The most words of an attribute that are kept of an article. One that says more is excluded by every no-go, as if it said this
 /// word, which no text has.
 const MOST_WORDS: usize = 256;
@@ -91,7 +92,7 @@ pub struct Sets {
 /// Articles by the words of some attributes.
 #[derive(Debug, Clone)]
 struct Words {
-    /// The type, and the attributes by which features of the schema exclude articles.
+    /// The type, the brand, and the attributes by which features of the schema exclude articles.
     attributes: Arc<[String]>,
     /// By attribute and folded word.
     masks: HashMap<String, HashMap<String, Arc<SparseMask>>>,
@@ -127,7 +128,7 @@ impl Sets {
             listed.entry(attribute.clone()).or_default().extend(keys);
         }
         let excluding = listed.keys().map(String::as_str);
-        let mut attributes: Vec<String> = excluding.chain([TYPE]).map(str::to_owned).collect();
+        let mut attributes: Vec<String> = excluding.chain([TYPE, BRAND]).map(str::to_owned).collect();
         attributes.sort_unstable();
         attributes.dedup();
         let words = Words { attributes: attributes.into(), masks: HashMap::new() };
@@ -188,8 +189,9 @@ impl Sets {
         if attribute == TYPE {
             return words.iter().map(|word| no_go_key(word)).collect();
         }
-        let mut keys: Vec<String> =
-            words.iter().flat_map(|word| no_go_keys(word, &self.listed[attribute])).collect();
+        // No feature excludes by the brand.
+        let Some(listed) = self.listed.get(attribute) else { return Vec::new() };
+        let mut keys: Vec<String> = words.iter().flat_map(|word| no_go_keys(word, listed)).collect();
         keys.sort_unstable();
         keys.dedup();
         if keys.len() > MOST_SAID { vec![EVERYTHING.to_owned()] } else { keys }
@@ -293,7 +295,8 @@ impl Sets {
         types
     }
 
-    /// The attributes by which the schema excludes or requires articles, each with its folded words, sorted. Not the type.
+    /// The brand, and the attributes by which the schema excludes or requires articles, each with its folded words, sorted. Not
+    /// the type.
     pub fn facets(&self) -> BTreeMap<&str, Vec<&str>> {
         let excluding = self.words.masks.iter();
         let excluding = excluding
