@@ -258,7 +258,7 @@ async fn saves_an_outfit(Stylist(service, browser): Stylist) {
     for _ in 0..2 {
         let shared = browser.change("/studio/outfits", &[("view", &whole), ("share", "on")]).await;
         assert_eq!(shared, format!("/studio/outfits/{}#share", kept.seq));
-        links.insert(browser.page(shared).await.between("/shared/", "<").to_owned());
+        links.insert(browser.page(shared).await.between("/shared/", "<"));
     }
     assert_eq!(links.len(), 1, "{links:?}");
 }
