@@ -66,6 +66,13 @@ fn check(shown: &Value, found: &Value, place: &str) {
                 check(shown, found, &format!("{place}/{index}"));
             }
         }
+        // A printed fraction is rounded.
+        (Value::Number(shown), Value::Number(found)) if shown.is_f64() => {
+            let digits = shown.to_string().split('.').nth(1).map_or(0, str::len);
+            let [shown, found] = [shown, found].map(|number| number.as_f64().unwrap());
+            let half = 0.6 * 0.1_f64.powi(i32::try_from(digits).unwrap());
+            assert!((shown - found).abs() < half, "{place}: {shown}, found {found}");
+        }
         (shown, found) => assert_eq!(shown, found, "{place}"),
     }
 }
