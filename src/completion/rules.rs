@@ -621,11 +621,13 @@ impl Rules {
         Self::follow(list.into(), catalogue, before)
     }
 
-    /// These and another rule, as if it were active at every time; or in place of the one of its name.
-    pub fn with_rule(&self, name: &RuleName, rule: &Rule, catalogue: &Catalogue) -> Self {
+    /// These, with a rule as if it were active at every time, or without it, in place of the one of its name.
+    pub fn with_rule(&self, name: &RuleName, rule: Option<&Rule>, catalogue: &Catalogue) -> Self {
         let others = self.list.iter().filter(|(other, _)| other != name).cloned();
-        let always = Rule { state: State::Active, starts_at: None, ends_at: None, ..rule.clone() };
-        Self::compile(others.chain([(name.clone(), always)]).collect(), catalogue, Some((self, catalogue)))
+        let always =
+            |rule: &Rule| Rule { state: State::Active, starts_at: None, ends_at: None, ..rule.clone() };
+        let own = rule.map(|rule| (name.clone(), always(rule)));
+        Self::compile(others.chain(own).collect(), catalogue, Some((self, catalogue)))
     }
 
     /// The same rules for the next catalogue. Most changes of articles change no rule's sets. `positions` are those of the articles

@@ -58,11 +58,11 @@ pub struct Move {
     pub answers: u32,
 }
 
-/// Asks the sampled questions again, with today's rules and with this rule as if it were active.
+/// Asks the sampled questions again, with today's rules and with this rule as if it were active; or without it.
 pub async fn preview(
     live: &Arc<LiveRelease>,
     profiles: &Profiles,
-    (name, rule): (&RuleName, &Rule),
+    (name, rule): (&RuleName, Option<&Rule>),
     times: Times,
 ) -> Result<Preview, ServiceError> {
     let mut asked: BTreeMap<Method, Vec<Request>> = BTreeMap::new();
@@ -85,8 +85,8 @@ pub async fn preview(
             Err(error) => return Err(error),
         }
     }
-    let (compiled_for, name, rule) = (Arc::clone(live), name.clone(), rule.clone());
-    let compile = move || compiled_for.rules().with_rule(&name, &rule, &compiled_for.catalogue);
+    let (compiled_for, name, rule) = (Arc::clone(live), name.clone(), rule.cloned());
+    let compile = move || compiled_for.rules().with_rule(&name, rule.as_ref(), &compiled_for.catalogue);
     let rules = task::spawn_blocking(compile).await;
     let rules = Arc::new(rules.expect("compiling rules does not panic; this is a bug"));
     let (today, then) = (live.served(), Served { rules: &rules, ..live.served() });

@@ -33,7 +33,7 @@ use crate::{
         api::documents::ApiDocument,
         page::{
             documents::{self, Edit, by_name},
-            fields::{Fields, Kind as FieldKind, Wrong, field, split},
+            fields::{Fields, Kind as FieldKind, Wrong, field},
         },
     },
 };
@@ -106,7 +106,8 @@ fn read(form: &Fields, zone: Zone) -> Result<FeedSource, Wrong> {
     let schedule = match form.get("schedule") {
         "" => None,
         times if times.contains(':') => {
-            Some(Schedule { every: None, at: split(&times.replace([',', ' '], "|")) })
+            let at = times.split([',', ' ', '|']).filter(|time| !time.is_empty());
+            Some(Schedule { every: None, at: at.map(str::to_owned).collect() })
         }
         every => Some(Schedule { every: Some(every.to_owned()), at: Vec::new() }),
     };
@@ -127,7 +128,7 @@ pub(crate) async fn edit(
     Path(name): Path<FeedName>,
 ) -> Result<Html<String>, Problem> {
     let (source, version) = documents::find(&state, &name).await?;
-    let edit = Edit::new(name.to_string(), version.to_string(), Ok(write(source, state.zone)));
+    let edit = Edit::new(name.to_string(), version.to_string(), write(source, state.zone));
     render(&state, &visitor, edit).await
 }
 

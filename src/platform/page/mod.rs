@@ -7,6 +7,7 @@
 
 pub(crate) mod address;
 pub(crate) mod assets;
+pub(crate) mod change;
 pub(crate) mod docs;
 pub(crate) mod fault;
 pub(crate) mod figures;

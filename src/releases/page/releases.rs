@@ -27,8 +27,9 @@ use crate::{
             uncancelled::uncancelled,
         },
         page::{
+            change::{self, Change, Undo},
             figures,
-            form::Form,
+            form::{Form, PageQuery},
             shell::{Page, Shell},
         },
     },
@@ -44,7 +45,12 @@ struct ReleasesPage {
     live: String,
     releases: Vec<Listed>,
     history: Vec<Activation>,
+    undo: Option<Undo>,
 }
+
+const PAGE: &str = "/operations/releases";
+/// The action of an activation in the audit log.
+const ACTIVATE: &str = "release.activate";
 
 /// A change of the live release.
 struct Activation {
@@ -79,18 +85,26 @@ fn methods(manifest: &Manifest) -> String {
 pub(crate) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
+    PageQuery(Change { undo }): PageQuery<Change>,
 ) -> Result<Html<String>, Problem> {
     let live = state.releases().current().map(|live| live.name().to_owned()).unwrap_or_default();
     let releases = listed(&state).await?;
     let history = history(&state, &releases, &live).await?;
     let shell = visitor.shell(Page::Operations);
-    let page = ReleasesPage { shell, tab: Tab::Releases, live, releases, history };
+    let entry = change::undoable(&state, visitor.author(), ACTIVATE, undo).await?;
+    let undo = entry.and_then(|entry| {
+        let before = before_of(&entry).filter(|before| *before != live)?;
+        let words = format!("{} is live now, instead of {before}.", entry.subject);
+        let fields = vec![("undo", entry.seq.to_string()), ("before", entry.subject.clone())];
+        Some(Undo { words, action: format!("{PAGE}/{before}"), fields })
+    });
+    let page = ReleasesPage { shell, tab: Tab::Releases, live, releases, history, undo };
     Ok(Html(page.render()?))
 }
 
 /// The last activations, newest first. Reloads are left out.
 async fn history(state: &AppState, releases: &[Listed], live: &str) -> Result<Vec<Activation>, Problem> {
-    let filter = AuditFilter { action: "release.activate".into(), actor: None };
+    let filter = AuditFilter { action: ACTIVATE.into(), actor: None };
     let mut activations: Vec<AuditEntry> = Vec::new();
     let mut before = None;
     while activations.len() < HISTORY {
@@ -143,6 +157,10 @@ struct ReleasePage {
 }
 
 impl ReleasePage {
+    fn live(&self) -> &str {
+        self.before.as_ref().map_or("", |live| live.name())
+    }
+
     fn is_live(&self) -> bool {
         self.before.as_ref().is_some_and(|live| live.name() == self.release.name)
     }
@@ -231,18 +249,20 @@ pub(crate) struct Confirmed {
     /// Whether a release without any article of the catalogue is activated. The page asks first.
     #[serde(default)]
     force: bool,
+    /// The activation that it takes back.
+    undo: Option<i64>,
 }
 
 pub(crate) async fn activate(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     Path(ReleaseName(name)): Path<ReleaseName>,
-    Form(Confirmed { before, force }): Form<Confirmed>,
+    Form(Confirmed { before, force, undo }): Form<Confirmed>,
 ) -> Result<Response, Problem> {
     let now = state.releases().current().map(|live| live.name().to_owned()).unwrap_or_default();
     // A double click: the first one has done it.
     if now == name && now != before {
-        return Ok(Redirect::to("/operations/releases").into_response());
+        return Ok(Redirect::to(PAGE).into_response());
     }
     if now != before {
         let refused =
@@ -251,11 +271,12 @@ pub(crate) async fn activate(
         return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
     }
     let (author, now) = (visitor.author(), state.now());
+    change::check_undo(&state, author, ACTIVATE, undo).await?;
     let (its_state, its_name) = (state.clone(), name.clone());
     let activated =
         uncancelled(async move { its_state.releases().activate(&its_name, force, author, now).await }).await;
     match activated {
-        Ok(_) => Ok(Redirect::to("/operations/releases").into_response()),
+        Ok(_) => Ok(change::made(&state, author, ACTIVATE, PAGE).await?.into_response()),
         Err(
             error @ (ActivateError::Load(_)
             | ActivateError::CoversLittle { .. }

@@ -5,9 +5,10 @@ use atelier_core::domain::Method;
 use axum::{
     extract::State,
     http::StatusCode,
-    response::{Html, IntoResponse, Redirect, Response},
+    response::{Html, IntoResponse, Response},
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{
     people::page::visitor::{Admin, Analyst, Visitor},
@@ -15,6 +16,7 @@ use crate::{
     platform::{
         http::{AppState, Problem, uncancelled::uncancelled},
         page::{
+            change::{self, Change, Undo},
             form::{Form, PageQuery},
             shell::{Page, Shell},
         },
@@ -33,7 +35,12 @@ struct RoutingPage {
     proposal: Proposal,
     methods: Vec<Method>,
     wrong: Option<String>,
+    undo: Option<Undo>,
 }
+
+const PAGE: &str = "/operations/routing";
+/// The action of a change in the audit log.
+const SET: &str = "routing.set";
 
 impl RoutingPage {
     /// The method that the routing names and the release does not have.
@@ -46,9 +53,27 @@ impl RoutingPage {
 pub(crate) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
+    PageQuery(Change { undo }): PageQuery<Change>,
 ) -> Result<Html<String>, Problem> {
     let proposal = Proposal::from_routing(state.live_release()?.routing);
-    Ok(Html(routing_page(&state, &visitor, proposal, None)?.render()?))
+    let mut page = routing_page(&state, &visitor, proposal, None)?;
+    let entry = change::undoable(&state, visitor.author(), SET, undo).await?;
+    page.undo = entry.map(|entry| {
+        let part = |part: &str| entry.details.get(part).and_then(Value::as_str).unwrap_or_default();
+        let method =
+            part("before").parse::<Method>().map_or_else(|_| String::new(), |method| method.to_string());
+        let fields = vec![
+            ("undo", entry.seq.to_string()),
+            ("before", part("after").to_owned()),
+            ("default_method", method),
+        ];
+        Undo {
+            words: format!("The default method is {} now.", part("after")),
+            action: PAGE.to_owned(),
+            fields,
+        }
+    });
+    Ok(Html(page.render()?))
 }
 
 fn routing_page(
@@ -67,6 +92,7 @@ fn routing_page(
         methods: live.serving.methods().collect(),
         proposal,
         wrong,
+        undo: None,
     })
 }
 
@@ -77,7 +103,8 @@ struct ChangePage {
     tab: Tab,
     before: String,
     after: String,
-    release_default: Method,
+    /// Which method answers now, and which then.
+    answers: [Method; 2],
     proposal: Proposal,
 }
 
@@ -92,12 +119,13 @@ pub(crate) async fn confirm(
         Ok(routing) => routing,
         Err(wrong) => return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY),
     };
+    let release_default = live.serving.release().manifest().default_method;
     let page = ChangePage {
         shell: visitor.shell(Page::Operations),
         tab: Tab::Routing,
         before: live.routing.to_string(),
         after: routing.to_string(),
-        release_default: live.serving.release().manifest().default_method,
+        answers: [live.default_method(), routing.default_method.unwrap_or(release_default)],
         proposal,
     };
     Ok(Html(page.render()?).into_response())
@@ -120,7 +148,8 @@ pub(crate) async fn set(
     State(state): State<AppState>,
     Form(proposal): Form<Proposal>,
 ) -> Result<Response, Problem> {
-    let live = state.live_release()?;
+    let (live, author) = (state.live_release()?, visitor.author());
+    change::check_undo(&state, author, SET, proposal.undo).await?;
     let routing = match proposal.read(&live) {
         Ok(routing) => routing,
         Err(wrong) => return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY),
@@ -129,9 +158,9 @@ pub(crate) async fn set(
         let wrong = "the routing was changed in the meantime, so nothing was set; the new routing is above, yours below";
         return refuse(&state, &visitor, proposal, wrong.to_owned(), StatusCode::CONFLICT);
     }
-    let author = visitor.author();
-    uncancelled(async move { state.releases().route(routing, author, state.now()).await }).await?;
-    Ok(Redirect::to("/operations/routing").into_response())
+    let (own, now) = (state.clone(), state.now());
+    uncancelled(async move { own.releases().route(routing, author, now).await }).await?;
+    Ok(change::made(&state, author, SET, PAGE).await?.into_response())
 }
 
 /// A routing as a form and an address have it.
@@ -143,12 +172,14 @@ pub(crate) struct Proposal {
     /// The routing in words when the page was rendered.
     #[serde(default)]
     before: String,
+    /// The change that it takes back.
+    undo: Option<i64>,
 }
 
 impl Proposal {
     fn from_routing(routing: Routing) -> Self {
         let default_method = routing.default_method.map(|method| method.to_string()).unwrap_or_default();
-        Self { default_method, before: routing.to_string() }
+        Self { default_method, before: routing.to_string(), undo: None }
     }
 
     /// A routing that is valid for the release, or the reason why there is none.

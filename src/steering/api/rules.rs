@@ -82,7 +82,7 @@ impl ApiDocument for Rule {
         if trial.preview {
             let (live, name) = (state.live_release()?, rule.name.as_deref().unwrap_or_default());
             let name = RuleName::new(name).expect("it was in the path; this is a bug");
-            let found = preview::preview(&live, state.profiles(), (&name, &rule), state.times()).await;
+            let found = preview::preview(&live, state.profiles(), (&name, Some(&rule)), state.times()).await;
             preview = Some(found.map_err(fault::problem)?);
         }
         Ok(StoredBody { rule, article_count, warnings, preview })

@@ -2,21 +2,27 @@
 
 use std::borrow::Borrow;
 
+use atelier_core::domain::LookName;
+use axum::{extract::State, response::Redirect};
 use serde_json::Value;
 
-use super::fields::{Fields, Wrong};
+use super::{
+    LIST, LOOKS,
+    fields::{Fields, Wrong},
+};
 use crate::{
-    people::page::visitor::Visitor,
+    people::page::visitor::{Merchandiser, Visitor},
     platform::{
-        db::{ChangeError, DocumentName, Expected, Version},
+        db::{AuditEntry, ChangeError, DocumentName, Expected, Version},
         fault::{Fault, ServiceError},
         http::{AppState, Kind, Problem, uncancelled::uncancelled},
         page::{
+            change::{self, Change, Undo},
             fault,
-            form::{address, expected, gone, line, meanwhile},
+            form::{Form, address, expected, gone, line, meanwhile},
         },
     },
-    steering::documents::{self, Changed, Document, EditError, change},
+    steering::documents::{self, Changed, Document, EditError},
 };
 
 /// A document in its form.
@@ -26,23 +32,17 @@ pub(crate) struct Edit {
     /// The version that is changed; empty for a new one.
     pub(crate) version: String,
     pub(crate) form: Fields,
-    /// The field that the form cannot write as it is.
-    pub(super) unwritable: Option<String>,
     pub(crate) wrong: Problems,
 }
 
 impl Edit {
-    pub(crate) fn new(name: String, version: String, written: Result<Fields, String>) -> Self {
-        let (form, unwritable) = match written {
-            Ok(form) => (form, None),
-            Err(field) => (Fields::default(), Some(field)),
-        };
-        Self { name, version, form, unwritable, ..Self::default() }
+    pub(crate) fn new(name: String, version: String, form: Fields) -> Self {
+        Self { name, version, form, wrong: Problems::default() }
     }
 
     pub(crate) fn sent(mut form: Fields) -> Self {
         let [name, version] = ["name", "version"].map(|field| form.take(field));
-        Self { name, version, form, ..Self::default() }
+        Self::new(name, version, form)
     }
 
     /// Names the document, so that the address leads back to it.
@@ -141,7 +141,7 @@ pub(crate) async fn save<D: Document>(
     let (state, author, own, expected) = (state.clone(), visitor.author(), name.clone(), expected.clone());
     let changed = uncancelled(async move {
         let store = state.store.by(author);
-        change((&store, state.releases()), &own, &expected, is_trial, state.now(), make).await
+        documents::change((&store, state.releases()), &own, &expected, is_trial, state.now(), make).await
     });
     match changed.await {
         Ok(changed) => Ok(Ok(changed)),
@@ -188,4 +188,45 @@ pub(crate) async fn delete<D: Document>(
             Err(Problem::new(Kind::Conflict, detail))
         }
     }
+}
+
+/// Offers to take a change back.
+pub(super) async fn offer(
+    (state, visitor): (&AppState, &Visitor),
+    action: &str,
+    seq: Option<i64>,
+    form: &str,
+) -> Result<Option<Undo>, Problem> {
+    let entry = change::undoable(state, visitor.author(), action, seq).await?;
+    Ok(entry.map(|entry| {
+        let now = entry.details.get("after").and_then(|after| after["state"].as_str()).unwrap_or_default();
+        let words = format!("{} is stored. It is {now} now.", entry.subject);
+        Undo { words, action: form.to_owned(), fields: vec![("undo", entry.seq.to_string())] }
+    }))
+}
+
+/// Takes a change back, unless the document was changed since then.
+pub(super) async fn undo<D: Document>(
+    Merchandiser(visitor): Merchandiser,
+    State(state): State<AppState>,
+    Form(Change { undo }): Form<Change>,
+) -> Result<Redirect, Problem> {
+    let (action, scene) = (format!("{}.put", D::Name::KIND), (&state, &visitor));
+    let list = if D::Name::KIND == LookName::KIND { LOOKS } else { LIST };
+    let entry = change::check_undo(&state, visitor.author(), &action, undo).await?;
+    let Some(AuditEntry { subject, mut details, .. }) = entry else { return Ok(Redirect::to(list)) };
+    let [before, after] = ["before", "after"].map(|part| details.remove(part).filter(|body| !body.is_null()));
+    let name: D::Name = parse_name(&subject)?;
+    let stored = state.store.documents().get(&name).await?;
+    let stored = stored.filter(|stored| Some(&stored.value.body) == after.as_ref());
+    let refused = |faults: Vec<Fault>| Problem::new(Kind::Conflict, fault::words(&faults));
+    let version = stored.ok_or_else(|| refused(vec![meanwhile(D::Name::KIND)]))?.version.to_string();
+    if let Some(before) = before {
+        let before: D = parse(before)?;
+        let saved = save(scene, &name, &expected(&version), false, move |_| Ok(before.clone())).await?;
+        saved.map_err(refused)?;
+    } else {
+        delete::<D>(scene, &name, &version).await?;
+    }
+    change::made(&state, visitor.author(), &action, list).await
 }

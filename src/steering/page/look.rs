@@ -1,27 +1,29 @@
 //! `/merchandising/look`: one look in a form.
 
 use askama::Template;
-use atelier_core::{domain::ArticleId, util::zone::Zone};
+use atelier_core::{domain::LookName, util::zone::Zone};
 use axum::{
     extract::State as Shared,
     http::StatusCode,
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{
-    LOOK, LOOKS, Tab,
+    LOOK, LOOKS, PUT_LOOK, Tab,
+    choices::Choices,
     documents::{self, Edit},
-    fields::{AUDIENCE, Fields, FormField, Kind, Wrong, field, split},
-    looks::load_articles,
+    fields::{AUDIENCE, Fields, FormField, Kind, Wrong, field},
+    looks::tell,
 };
 use crate::{
-    catalogue::page::article_view::ArticleView,
     people::page::visitor::{Merchandiser, Visitor},
     platform::{
         fault::Fault,
-        http::{AppState, Problem},
+        http::{AppState, Kind as ProblemKind, Problem},
         page::{
+            change,
             form::{Form, PageQuery, address},
             shell::{Page, Shell},
         },
@@ -35,30 +37,54 @@ struct LookPage {
     shell: Shell,
     tab: Tab,
     edit: Edit,
+    choices: Choices,
     warnings: Vec<String>,
-    articles: Vec<ArticleView>,
+    /// What is shown once it is published.
+    shown: Vec<String>,
     zone: &'static str,
 }
 
 #[derive(Deserialize)]
 pub(super) struct LookQuery {
     name: Option<String>,
+    /// A saved outfit that becomes a look.
+    outfit: Option<i64>,
 }
 
 pub(super) async fn page(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
-    PageQuery(LookQuery { name }): PageQuery<LookQuery>,
+    PageQuery(LookQuery { name, outfit }): PageQuery<LookQuery>,
 ) -> Result<Html<String>, Problem> {
-    let Some(name) = name else {
-        return render(&state, &visitor, Edit::default(), Vec::new()).await;
+    let (name, look, version) = match (name, outfit) {
+        (_, Some(outfit)) => of_outfit(&state, outfit).await?,
+        (Some(name), None) => {
+            let name = documents::parse_name(&name)?;
+            let (look, version) = documents::find::<Look>(&state, &name).await?;
+            (name, look, version.to_string())
+        }
+        (None, None) => return render(&state, &visitor, Edit::default(), Vec::new()).await,
     };
-    let look_name = documents::parse_name(&name)?;
-    let (look, version) = documents::find::<Look>(&state, &look_name).await?;
-    let reviewed = state.releases().current().map(|live| look.review(&look_name, &live).1);
+    let reviewed = state.releases().current().map(|live| look.review(&name, &live).1);
     let warnings = reviewed.into_iter().flatten().map(|warning| warning.detail).collect();
-    let edit = Edit::new(name, version.to_string(), write(&look, state.zone));
+    let edit = Edit::new(name.to_string(), version, write(&look, state.zone));
     render(&state, &visitor, edit, warnings).await
+}
+
+/// The look that a saved outfit becomes, or the one that it has become; nothing is stored. A customer's outfit may be named after
+/// them.
+async fn of_outfit(state: &AppState, outfit: i64) -> Result<(LookName, Look, String), Problem> {
+    let gone = || Problem::new(ProblemKind::NotFound, format!("there is no outfit {outfit}"));
+    let saved = state.store.saved_outfits().get(outfit).await?;
+    let saved = saved.filter(|saved| saved.deleted_at.is_none()).ok_or_else(gone)?;
+    let name = LookName::new(format!("outfit-{outfit}")).expect("a number is a name; this is a bug");
+    let title = saved.name.filter(|_| saved.outfit.customer.is_none()).map(|name| name.to_string());
+    let (look, version) = match state.store.looks().get(&name).await? {
+        Some(stored) => (documents::parse(stored.value.body)?, stored.version.to_string()),
+        None => (Look::default(), String::new()),
+    };
+    let articles = saved.outfit.slots.articles().map(ToString::to_string).collect();
+    Ok((name, Look { articles, title: look.title.or(title), ..look }, version))
 }
 
 async fn render(
@@ -67,11 +93,12 @@ async fn render(
     edit: Edit,
     warnings: Vec<String>,
 ) -> Result<Html<String>, Problem> {
-    let ids = split(edit.form.get("articles")).into_iter().filter_map(|id| ArticleId::new(id).ok());
+    let look = read(&edit.form, state.zone).ok().filter(|look| !look.articles.is_empty());
     let page = LookPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Looks,
-        articles: load_articles(state, ids.collect()).await?,
+        choices: Choices::read(state, &edit.form, &["articles"]).await?,
+        shown: look.map(|look| tell(&look, state)).unwrap_or_default(),
         edit,
         warnings,
         zone: state.zone.name(),
@@ -82,17 +109,30 @@ async fn render(
 pub(super) async fn store(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
-    Form(form): Form<Fields>,
+    Form(mut form): Form<Fields>,
 ) -> Result<Response, Problem> {
+    let [go, up] = ["go", "up"].map(|field| form.take(field));
+    if !up.is_empty() {
+        let mut articles = form.lines("articles");
+        if let Some(place @ 1..) = articles.iter().position(|id| *id == up) {
+            articles.swap(place - 1, place);
+        }
+        form.set_all("articles", articles);
+    }
     let mut edit = Edit::sent(form);
+    if go == "more" || !up.is_empty() {
+        return Ok(render(&state, &visitor, edit, Vec::new()).await?.into_response());
+    }
     let read = read(&edit.form, state.zone);
     let Some(changed) = edit.store((&state, &visitor), read, locate).await? else {
         let page = render(&state, &visitor, edit, Vec::new()).await?;
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
     // The look's page says what its warnings are.
-    let own = address(LOOK, &[("name", &edit.name)]);
-    Ok(Redirect::to(if changed.warnings.is_empty() { LOOKS } else { &own }).into_response())
+    if !changed.warnings.is_empty() {
+        return Ok(Redirect::to(&address(LOOK, &[("name", &edit.name)])).into_response());
+    }
+    Ok(change::made(&state, visitor.author(), PUT_LOOK, LOOKS).await?.into_response())
 }
 
 /// The form's field that a fault is about, and its words.
@@ -123,9 +163,8 @@ const FIELDS: [(&str, Kind); 11] = [
     ("note", Kind::Text),
 ];
 
-/// The form of a look, or the first field that the form cannot write as it is.
-fn write(look: &Look, zone: Zone) -> Result<Fields, String> {
-    Fields::write(look, &fields(), zone, |form| read(form, zone))
+fn write(look: &Look, zone: Zone) -> Fields {
+    Fields::fill(&json!(look), &fields(), zone)
 }
 
 fn read(form: &Fields, zone: Zone) -> Result<Look, Wrong> {
@@ -134,28 +173,4 @@ fn read(form: &Fields, zone: Zone) -> Result<Look, Wrong> {
 
 fn fields() -> Vec<FormField> {
     FIELDS.into_iter().chain(AUDIENCE).map(field).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_form_has_all_of_a_look() {
-        let zone = Zone::new("Europe/Zurich").unwrap();
-        let look: Look = serde_json::from_value(json!({
-            "title": "Autumn, office", "note": "One\nTwo", "articles": ["a b", "c,d"], "pictures": ["/a.jpg", "https://b"],
-            "season": "autumn", "tags": ["office", "rain coat"], "order": 7, "if_missing": "withhold", "state": "published",
-            "starts_at": "2026-07-01T08:00:00Z", "ends_at": "2026-11-27T22:59:59Z",
-            "when": {"features": {"gender": ["female"]}, "numbers": {"age": {"min": 20}}, "stores": ["zurich", "basel"]},
-        }))
-        .unwrap();
-        let form = write(&look, zone).expect("the form can write it");
-        assert_eq!(form.get("starts_at"), "2026-07-01T10:00", "by the shop's clock");
-        assert_eq!(read(&form, zone).unwrap(), look);
-        let odd = Look { tags: vec!["a|b".into()], ..look };
-        assert_eq!(write(&odd, zone).unwrap_err(), "tags", "it would come back as two");
-    }
 }

@@ -1,4 +1,4 @@
-//! `/merchandising/looks`: what editors have published, in its order; and a saved outfit as a look.
+//! `/merchandising/looks`: what editors have published, in its order.
 
 use askama::Template;
 use atelier_core::domain::{ArticleId, LookName};
@@ -7,15 +7,15 @@ use axum::{
     response::{Html, Redirect},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{Current, LOOK, LOOKS as LIST, Tab, documents};
+use super::{Current, LOOK, LOOKS as LIST, PUT_LOOK, Tab, UNDO_LOOK, documents, words::requests};
 use crate::{
     catalogue::page::article_view::{self, ArticleView},
     people::page::visitor::Merchandiser,
     platform::{
-        http::{AppState, Kind, Problem},
+        http::{AppState, Problem},
         page::{
+            change::{self, Undo},
             form::{self, Form, PageQuery},
             pager::Pager,
             shell::{Page, Shell},
@@ -34,6 +34,7 @@ const ON_A_PAGE: usize = 50;
 struct LooksPage {
     shell: Shell,
     tab: Tab,
+    undo: Option<Undo>,
     looks: Vec<LookView>,
     pager: Pager,
     zone: &'static str,
@@ -66,6 +67,7 @@ impl LookView {
 #[derive(Serialize, Deserialize)]
 pub(super) struct LooksQuery {
     page: Option<usize>,
+    undo: Option<i64>,
 }
 
 pub(super) async fn list(
@@ -79,7 +81,7 @@ pub(super) async fn list(
     });
     let count = looks.len();
     let pager = Pager::new(query.page, count, ON_A_PAGE, false, &state.notation, |page| {
-        form::address(LIST, &LooksQuery { page: (page > 1).then_some(page) })
+        form::address(LIST, &LooksQuery { page: (page > 1).then_some(page), undo: None })
     });
     looks = looks.into_iter().skip(pager.first()).take(ON_A_PAGE).collect();
     let named = looks.iter().flat_map(|(_, look)| &look.articles).filter_map(|id| ArticleId::new(id).ok());
@@ -91,6 +93,7 @@ pub(super) async fn list(
     let page = LooksPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Looks,
+        undo: documents::offer((&state, &visitor), PUT_LOOK, query.undo, UNDO_LOOK).await?,
         looks: looks.into_iter().map(view).collect(),
         pager,
         zone: state.zone.name(),
@@ -113,53 +116,29 @@ pub(super) async fn load_articles(
 #[derive(Deserialize)]
 pub(super) struct LookForm {
     name: String,
-    state: Option<State>,
-    order: Option<u32>,
+    order: u32,
 }
 
-/// Publishes a look, takes it back, or gives it another place.
+/// Where a look is shown, to whom, and when.
+pub(super) fn tell(look: &Look, state: &AppState) -> Vec<String> {
+    let requests = requests(&look.when, &state.notation).join(", and ");
+    let to = if requests.is_empty() { "all customers".to_owned() } else { format!("customers {requests}") };
+    let Current { starts, ends, .. } = Current::new("published", true, &look.window(), state);
+    let when = |at: Option<String>, else_: &str| at.map_or_else(|| else_.to_owned(), |at| format!("at {at}"));
+    vec![
+        format!("The product pages of its {} articles show it to {to}.", look.articles.len()),
+        format!("It starts {} and ends {}.", when(starts, "at once"), when(ends, "never")),
+    ]
+}
+
+/// Gives a look another place.
 pub(super) async fn change(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
-    Form(LookForm { name, state: next, order }): Form<LookForm>,
+    Form(LookForm { name, order }): Form<LookForm>,
 ) -> Result<Redirect, Problem> {
     let name = documents::parse_name(&name)?;
-    let make = of_stored(move |look: Look| Look {
-        state: next.unwrap_or(look.state),
-        order: order.unwrap_or(look.order),
-        ..look
-    });
+    let make = of_stored(move |look: Look| Look { order, ..look });
     documents::save_at_once((&state, &visitor), &name, false, make).await?;
-    Ok(Redirect::to(LIST))
-}
-
-#[derive(Deserialize)]
-pub(super) struct PublishForm {
-    outfit: i64,
-}
-
-/// Publishes a saved outfit, or what it has become since then.
-pub(super) async fn publish(
-    Merchandiser(visitor): Merchandiser,
-    Shared(state): Shared<AppState>,
-    Form(PublishForm { outfit }): Form<PublishForm>,
-) -> Result<Redirect, Problem> {
-    let gone = || Problem::new(Kind::NotFound, format!("there is no outfit {outfit}"));
-    let saved = state.store.saved_outfits().get(outfit).await?;
-    let saved = saved.filter(|saved| saved.deleted_at.is_none()).ok_or_else(gone)?;
-    let name = LookName::new(format!("outfit-{outfit}")).expect("a number is a name; this is a bug");
-    // A customer's outfit may be named after them.
-    let title = saved.name.filter(|_| saved.outfit.customer.is_none()).map(|name| name.to_string());
-    let articles: Vec<String> = saved.outfit.slots.articles().map(ToString::to_string).collect();
-    let make = move |stored: Option<Value>| {
-        let look: Look = stored.and_then(|body| serde_json::from_value(body).ok()).unwrap_or_default();
-        Ok(Look {
-            articles: articles.clone(),
-            title: look.title.or(title.clone()),
-            state: State::Published,
-            ..look
-        })
-    };
-    documents::save_at_once((&state, &visitor), &name, false, make).await?;
-    Ok(Redirect::to(LIST))
+    change::made(&state, visitor.author(), PUT_LOOK, LIST).await
 }

@@ -1,5 +1,6 @@
 //! `/merchandising`: the shop's people change what the models suggest.
 
+mod choices;
 pub(crate) mod documents;
 pub(crate) mod fields;
 mod form;
@@ -14,22 +15,33 @@ use axum::{
     routing::{get, post},
 };
 
-use crate::{completion::rules::Window, platform::http::AppState};
+use super::looks::Look;
+use crate::{
+    completion::rules::{Rule, Window},
+    platform::http::AppState,
+};
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
-        .route("/merchandising", get(rules::list))
-        .route("/merchandising/state", post(rules::set_state))
+        .route(LIST, get(rules::list))
+        .route(STATE, post(rules::set_state))
+        .route(UNDO, post(documents::undo::<Rule>))
         .route("/merchandising/holdout", post(rules::set_holdout))
         .route(RULE, get(rule::page).post(rule::store))
         .route("/merchandising/rule/delete", post(rule::delete))
         .route(LOOKS, get(looks::list).post(looks::change))
         .route(LOOK, get(look::page).post(look::store))
-        .route("/merchandising/looks/outfit", post(looks::publish))
+        .route(UNDO_LOOK, post(documents::undo::<Look>))
 }
 
 const LIST: &str = "/merchandising";
 const RULE: &str = "/merchandising/rule";
+const STATE: &str = "/merchandising/state";
+/// The actions of changes in the audit log.
+const PUT_RULE: &str = "rule.put";
+const PUT_LOOK: &str = "look.put";
+const UNDO: &str = "/merchandising/undo";
+const UNDO_LOOK: &str = "/merchandising/looks/undo";
 const LOOKS: &str = "/merchandising/looks";
 const LOOK: &str = "/merchandising/look";
 

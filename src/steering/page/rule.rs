@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    LIST, RULE, Tab,
+    LIST, PUT_RULE, RULE, STATE, Tab,
+    choices::Choices,
     documents::{self, Edit, Problems},
     fields::Fields,
     form::{has_when, read, write},
@@ -29,7 +30,7 @@ use crate::{
         fault::ServiceError,
         http::{AppState, Problem},
         page::{
-            fault,
+            change, fault,
             form::{Form, PageQuery, address, gone},
             shell::{Page, Shell},
         },
@@ -54,6 +55,7 @@ struct RulePage {
     shell: Shell,
     tab: Tab,
     edit: Edit,
+    choices: Choices,
     is_deleted: bool,
     has_when: bool,
     words: Option<String>,
@@ -68,6 +70,8 @@ struct Checked {
     warnings: Vec<String>,
     /// What it would change; None if the models have no time, or there are none.
     preview: Option<PreviewView>,
+    /// The state that the rule is about to have.
+    next: Option<State>,
 }
 
 struct PreviewView {
@@ -105,10 +109,12 @@ impl PreviewView {
 }
 
 impl Checked {
+    /// A rule that is turned off is compared with today's rules, too.
     async fn new(changed: &Changed<Rule>, name: &RuleName, state: &AppState) -> Result<Self, Problem> {
         let mut shown = None;
+        let rule = Some(&changed.document).filter(|rule| rule.state != State::Off);
         if let Some(live) = state.releases().current() {
-            match preview(&live, state.profiles(), (name, &changed.document), state.times()).await {
+            match preview(&live, state.profiles(), (name, rule), state.times()).await {
                 Ok(found) => shown = Some(PreviewView::new(&found, &live, state)),
                 // A rule can be stored while the models have no time.
                 Err(ServiceError::Ask(_)) => {}
@@ -119,6 +125,7 @@ impl Checked {
             preview: shown,
             articles: state.notation.count(changed.article_count as u64),
             warnings: details(changed),
+            next: None,
         })
     }
 
@@ -146,7 +153,7 @@ pub(super) struct RuleQuery {
     name: Option<String>,
     /// The entry of the audit log whose version the form has.
     entry: Option<i64>,
-    /// Shows what there is to be said of the rule in this state.
+    /// Says what this state of the rule changes.
     state: Option<State>,
 }
 
@@ -182,7 +189,10 @@ pub(super) async fn page(
         let wanted = rule.clone();
         let (expected, make) = (Expected::default(), move |_| Ok(wanted.clone()));
         match documents::save((&state, &visitor), &rule_name, &expected, true, make).await? {
-            Ok(changed) => checked = Some(Checked::new(&changed, &rule_name, &state).await?),
+            Ok(changed) => {
+                let found = Checked::new(&changed, &rule_name, &state).await?;
+                checked = Some(Checked { next, ..found });
+            }
             Err(faults) => edit.wrong = faults.into(),
         }
     }
@@ -209,6 +219,7 @@ async fn render(
         tab: Tab::Rules,
         words: rule.map(|rule| describe(rule, &state.notation)),
         has_when: has_when(&edit.form),
+        choices: Choices::read(state, &edit.form, &["articles.ids", "others.ids", "outfit.ids"]).await?,
         is_deleted: edit.version.is_empty()
             && versions.first().is_some_and(|version| version.state == DELETED),
         edit,
@@ -252,6 +263,9 @@ pub(super) async fn store(
 ) -> Result<Response, Problem> {
     let [seen, go] = ["seen", "go"].map(|field| form.take(field));
     let mut edit = Edit::sent(form);
+    if go == "more" {
+        return Ok(render(&state, &visitor, edit, None, None).await?.into_response());
+    }
     let refused = async |edit: Edit, rule: Option<&Rule>| {
         let page = render(&state, &visitor, edit, rule, None).await?;
         Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
@@ -277,7 +291,7 @@ pub(super) async fn store(
         saved = save(false).await?;
     }
     match saved {
-        Ok(_) => Ok(Redirect::to(LIST).into_response()),
+        Ok(_) => Ok(change::made(&state, visitor.author(), PUT_RULE, LIST).await?.into_response()),
         Err(faults) => {
             edit.wrong = faults.into();
             refused(edit, Some(&rule)).await

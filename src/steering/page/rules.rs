@@ -1,4 +1,4 @@
-//! `/merchandising`: the shop's rules, and one click to turn one on or off.
+//! `/merchandising`: the shop's rules, and turning one on or off.
 
 use askama::Template;
 use atelier_core::{domain::RuleName, util::notation::Notation};
@@ -9,7 +9,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    Current, LIST, RULE, Tab, documents,
+    Current, LIST, PUT_RULE, RULE, Tab, UNDO, documents,
     rule::{details, lines},
     words::describe,
 };
@@ -20,7 +20,8 @@ use crate::{
     platform::{
         http::{AppState, Finding, Problem, uncancelled::uncancelled},
         page::{
-            form::{Form, address},
+            change::{self, Change, Undo},
+            form::{Form, PageQuery, address},
             shell::{Page, Shell},
         },
     },
@@ -39,6 +40,7 @@ const MOST_DELETED: u32 = 50;
 struct RulesPage {
     shell: Shell,
     tab: Tab,
+    undo: Option<Undo>,
     rules: Vec<RuleView>,
     /// Whether some customers are, or were lately, answered without rules.
     is_measured: bool,
@@ -58,20 +60,21 @@ struct RuleView {
     now: Current,
     /// How many of the suggestions that it could change were accepted and bought, with it and without; empty without feedback.
     effect: Vec<String>,
-    /// The state that one click leads to, and the button's words.
-    next: (&'static str, &'static str),
+    /// The address of what its next state changes, and the link's words.
+    next: (String, &'static str),
 }
 
 impl RuleView {
     fn new(name: &RuleName, rule: Rule, effect: Option<&RuleEffect>, state: &AppState) -> Self {
         let is_active = rule.state == State::Active;
+        let (next, words) = if is_active { ("off", "Turn off …") } else { ("active", "Turn on …") };
         Self {
             name: name.to_string(),
             href: address(RULE, &[("name", name.as_str())]),
             words: describe(&rule, &state.notation),
             now: Current::new(rule.state.as_str(), is_active, &rule.window(), state),
             effect: effect.map_or_else(Vec::new, |effect| tell(effect, &state.notation)),
-            next: if is_active { ("off", "Turn off") } else { ("active", "Turn on") },
+            next: (address(RULE, &[("name", name.as_str()), ("state", next)]), words),
             rule,
         }
     }
@@ -104,6 +107,7 @@ fn tell(effect: &RuleEffect, notation: &Notation) -> Vec<String> {
 pub(super) async fn list(
     Merchandiser(visitor): Merchandiser,
     Shared(state): Shared<AppState>,
+    PageQuery(Change { undo }): PageQuery<Change>,
 ) -> Result<Html<String>, Problem> {
     let rules = read_all(&state.store).await?;
     let effects = holdout::effects(&state.store, USUAL_DAYS, state.now()).await?;
@@ -112,6 +116,7 @@ pub(super) async fn list(
     let page = RulesPage {
         shell: visitor.shell(Page::Merchandising),
         tab: Tab::Rules,
+        undo: documents::offer((&state, &visitor), PUT_RULE, undo, UNDO).await?,
         zone: state.zone.name(),
         deleted: deleted.map(|name| (name.clone(), address(RULE, &[("name", name)]))).collect(),
         is_measured: holdout.is_active() || !effects.is_empty(),
@@ -170,5 +175,5 @@ pub(super) async fn set_state(
         }
     }
     documents::save_at_once(scene, &name, false, make()).await?;
-    Ok(Redirect::to(LIST))
+    change::made(&state, visitor.author(), PUT_RULE, LIST).await
 }

@@ -48,7 +48,7 @@ fn articles(conditions: &Conditions, notation: &Notation) -> String {
     if all.is_empty() { "all articles".to_owned() } else { format!("the articles {}", all.join(" and ")) }
 }
 
-fn requests(when: &When, notation: &Notation) -> Vec<String> {
+pub(super) fn requests(when: &When, notation: &Notation) -> Vec<String> {
     let When { features, numbers, outfit, methods, stores } = when;
     let mut all: Vec<String> =
         features.iter().map(|(name, values)| format!("whose {name} is {}", any(values))).collect();
@@ -84,35 +84,4 @@ fn limits(range: Range, write: impl Fn(f64) -> String) -> Option<String> {
         (None, Some(max)) => format!("{max} or less"),
         (None, None) => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn rules_are_told_in_words() {
-        let notation = Notation::new("EUR", "en").unwrap();
-        for (rule, words) in [
-            (
-                json!({"effect": "exclude", "articles": {"types": ["coat", "blazer"], "price": {"min": 20, "max": 50}}}),
-                "Never suggests the articles of type coat or blazer and that cost from €20 to €50. Concerns all requests.",
-            ),
-            (
-                json!({"effect": "boost", "factor": 2, "articles": {"attributes": {"brand": ["Linden"]}, "numbers": {"margin": {"min": 0.4}}},
-                    "when": {"features": {"gender": ["female"]}, "numbers": {"age": {"max": 30}}, "methods": ["match"]}}),
-                "Ranks the articles with brand Linden and with margin 0.4 or more as if they were 2 times as likely. Concerns \
-                 requests whose gender is female, and whose age is 30 or less, and to match.",
-            ),
-            (
-                json!({"effect": "pair", "articles": {"ids": ["a"]}, "others": {"new": true}, "when": {"stores": ["zurich"]}}),
-                "Where the outfit has one of the articles new to the models, puts the likeliest of the articles named a first. \
-                 Concerns requests for the store zurich.",
-            ),
-        ] {
-            assert_eq!(describe(&serde_json::from_value(rule).unwrap(), &notation), words);
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! An analyst finds a case where two methods differ, opens it side by side, and downloads it.
 
 use atelier_core::domain::Role;
+use serde_json::json;
 
 use crate::{
     browser::{open, signed_in},
@@ -39,6 +40,20 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     // A link to share.
     let other = open(&service, Role::Analyst, &address).await;
     other.until_words(&placement).await;
+}
+
+#[apply(in_chromium)]
+async fn rules_move_no_column_until_they_are_switched_on(Demo(service): Demo) {
+    let rule = json!({"effect": "boost", "factor": 5, "articles": {"attributes": {"colour": ["navy"]}}, "state": "active"});
+    service.put("/rules/navy", rule).is(201).await;
+    let window =
+        open(&service, Role::Analyst, "/side-by-side?slot=a-00134&slot=&slot=a-00568&slot=a-00259").await;
+    window.until_words("without the shop’s rules").await;
+    assert_eq!(window.count(".moved-by").await, 0);
+    window.click("#rules").await;
+    window.click("#compare").await;
+    window.until_words("moved by the shop’s rules where a rule is named").await;
+    assert!(window.texts(".moved-by").await.contains(&"by navy".to_owned()));
 }
 
 #[apply(in_chromium)]

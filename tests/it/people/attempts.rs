@@ -42,7 +42,7 @@ fn pages() -> impl Iterator<Item = (Role, &'static str)> {
 type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
-const FORMS: [(&str, Role, Fields); 29] = [
+const FORMS: [(&str, Role, Fields); 30] = [
     ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/studio/outfits/1", Role::Stylist, &[("change", "delete"), ("revision", "1")]),
@@ -64,8 +64,9 @@ const FORMS: [(&str, Role, Fields); 29] = [
     ("/merchandising/rule", Role::Merchandiser, &[("name", "x"), ("effect", "exclude"), ("go", "store")]),
     ("/merchandising/rule/delete", Role::Merchandiser, &[("name", "x"), ("version", "1")]),
     ("/merchandising/look", Role::Merchandiser, &[("name", "x"), ("articles", "a")]),
-    ("/merchandising/looks", Role::Merchandiser, &[("name", "x"), ("state", "draft")]),
-    ("/merchandising/looks/outfit", Role::Merchandiser, &[("outfit", "1")]),
+    ("/merchandising/looks", Role::Merchandiser, &[("name", "x"), ("order", "1")]),
+    ("/merchandising/undo", Role::Merchandiser, &[("undo", "1")]),
+    ("/merchandising/looks/undo", Role::Merchandiser, &[("undo", "1")]),
     ("/access", Role::Admin, &[("name", "Mallory"), ("role", "admin")]),
     ("/access/people/1", Role::Admin, &[("role", "stylist")]),
     ("/access/people/1/disable", Role::Admin, &[]),

@@ -246,13 +246,12 @@ async fn a_customers_name_is_no_title(Demo(service): Demo) {
     let browser = service.signed_in(Role::Merchandiser).await;
     let saved = json!({"customer": "c-000010", "articles": ARTICLES, "name": "Anna, wedding"});
     let saved = service.send("/outfits", saved).is(201).await.json()["id"].to_string();
-    let path = format!("/looks/outfit-{saved}");
-    let publish = || browser.post("/merchandising/looks/outfit", &[("outfit", &saved)]).is(303);
-    publish().await;
-    assert_has(&service.json(&path).await, json!({"title": null, "state": "published"}));
-    service.patch(&path, json!({"title": "Wedding"})).is(200).await;
-    publish().await;
-    assert_eq!(service.json(&path).await["title"], "Wedding");
+    let form = async || browser.page(format!("/merchandising/look?outfit={saved}")).await;
+    form().await.lacks(["Anna"]).has([format!("value=\"outfit-{saved}\""), "id=\"title\" value=\"\"".into()]);
+    let stored = json!({"title": "Wedding", "articles": ["a-00134", "a-00259"]});
+    service.put(format!("/looks/outfit-{saved}"), stored).is(201).await;
+    form().await.has(["id=\"title\" value=\"Wedding\"", "value=\"a-00568\" checked"]);
+    browser.get("/merchandising/look?outfit=9999").is(404).await;
 }
 
 #[apply(on_sqlite)]
@@ -266,16 +265,39 @@ async fn a_saved_outfit_becomes_a_look(Demo(service): Demo) {
     service.signed_in(Role::Stylist).await.page(&page).await.lacks(["publish-button"]);
     let merchandiser = service.signed_in(Role::Merchandiser).await;
     merchandiser.page(page).await.has(["publish-button"]);
-    for (path, fields, shown) in [
-        ("/merchandising/looks/outfit", &[("outfit", &*seq)][..], json!(["Autumn office", "Other", null])),
+    // Its form is filled, and nothing is shown before it is stored.
+    let form = merchandiser.page(format!("/merchandising/look?outfit={seq}")).await;
+    form.has(["value=\"Autumn office\"", "The product pages of its 4 articles show it to all customers."]);
+    let shown = async || each(&service.json("/articles/a-00134/looks").await["looks"], "title");
+    assert_eq!(shown().await, json!(["Other", null, null]));
+    let mut fields = vec![("name", &*name), ("version", ""), ("title", "Autumn office"), ("state", "draft")];
+    fields.extend(["a-00134", "a-00568", "a-00259", "a-01130"].map(|id| ("articles", id)));
+    // The pressed button counts, not the state that the form had.
+    let published = [&fields[..], &[("state", "published")]].concat();
+    let moved = [&fields[..], &[("up", "a-00568")]].concat();
+    let moved = merchandiser.post("/merchandising/look", &moved).is(200).await.text();
+    let first = |id| moved.find(&format!("value=\"{id}\" checked")).unwrap();
+    assert!(first("a-00568") < first("a-00134"), "moved up");
+    for (path, fields, expected) in [
+        ("/merchandising/look", &published[..], json!(["Autumn office", "Other", null])),
         ("/merchandising/looks", &[("name", &name), ("order", "9")], json!(["Other", "Autumn office", null])),
-        ("/merchandising/looks", &[("name", &name), ("state", "draft")], json!(["Other", null, null])),
     ] {
         merchandiser.change(path, fields).await;
-        let looks = service.json("/articles/a-00134/looks").await;
-        assert_eq!(each(&looks["looks"], "title"), shown, "{fields:?}");
+        assert_eq!(shown().await, expected, "{fields:?}");
     }
-    assert_eq!(service.actions(3).await, [&*format!("look.put {name}"); 3]);
+    assert_eq!(service.actions(2).await, [&*format!("look.put {name}"); 2]);
+    // Its own form says what another state changes.
+    let form = merchandiser.page(format!("/merchandising/look?name={name}")).await;
+    form.has(["It starts at once and ends never.", ">Unpublish</button>"]);
+    let version = form.between("name=\"version\" value=\"", "\"");
+    let draft = [&fields[..], &[("version", &*version)]].concat();
+    let done = merchandiser.change("/merchandising/look", &draft).await;
+    assert_eq!(shown().await, json!(["Other", null, null]));
+    let page = merchandiser.page(done).await;
+    page.has([format!("{name} is stored. It is draft now.")]);
+    let entry = page.between("name=\"undo\" value=\"", "\"");
+    merchandiser.change("/merchandising/looks/undo", &[("undo", &entry)]).await;
+    assert_eq!(shown().await, json!(["Other", "Autumn office", null]));
 }
 
 #[apply(on_sqlite)]

@@ -115,7 +115,8 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     let stale = activate("less", "older").is(409).await;
     stale.text().has(["demo was activated in the meantime"]);
     let done = activate("less", "demo").is(303).await;
-    assert_eq!(done.header("location"), "/operations/releases");
+    let offered = admin.page(done.header("location")).await;
+    offered.has(["less is live now, instead of demo."]);
     assert_eq!(service.ask_ok("/complete", json!({"outfit": [null]})).await["method"], "gsu");
     let details = json!({"before": "demo", "after": "less"});
     assert_eq!(last(&service).await, Some((me, "release.activate".into(), "less".into(), details)));
@@ -210,9 +211,7 @@ async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
     let history = html.after("id=\"history\"");
     let first = row(history, "<tbody>");
     assert_eq!(first[1..4], ["Some admin", "demo", "less"], "{first:?}");
-    let back =
-        ["action=\"/operations/releases/demo\"", "Back to demo</button>", "name=\"before\" value=\"less\""];
-    first[4].has(back);
+    first[4].has(["href=\"/operations/releases/demo\">Back to demo …</a>"]);
     let analyst = service.signed_in(Role::Analyst).await.page("/operations/releases").await;
     analyst.has(["Some admin"]);
     analyst.lacks(["Back to demo"]);
@@ -225,9 +224,20 @@ async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
     // A double click is no conflict.
     admin.post("/operations/releases/less", &[("before", "demo")]).is(303).await;
     // Back again: the newest comes first, and nothing leads to what is live.
+    let undo = |entry: &str| {
+        let fields = [("before", "demo"), ("undo", entry)];
+        admin.post("/operations/releases/less", &fields)
+    };
+    let done = admin.post("/operations/releases/demo", &[("before", "less")]).is(303).await;
+    let entry = admin.page(done.header("location")).await.between("name=\"undo\" value=\"", "\"");
+    undo(&entry).is(303).await;
+    assert_eq!(service.json("/releases").await["active"], "less");
+    // Not what was never the visitor's, and not once more.
+    admin.post("/operations/releases/demo", &[("before", "less"), ("undo", "0")]).is(409).await;
     admin.post("/operations/releases/demo", &[("before", "less")]).is(303).await;
     let html = page().await;
     let history = html.after("id=\"history\"");
     assert_eq!(row(history, "<tbody>")[2..4], ["less", "demo"]);
-    assert_eq!(history.matches("Back to").count(), 1, "{history}");
+    assert_eq!(history.matches("Back to less").count(), 2, "{history}");
+    history.lacks(["Back to demo"]);
 }

@@ -15,12 +15,13 @@ async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     html.has(["Default method: match, set by release demo"]);
 
     let confirm = "/operations/routing/change?default_method=np";
-    admin.page(confirm).await.has(["<dd><strong>np</strong></dd>"]);
+    admin.page(confirm).await.has(["<li>np answers instead of match.</li>", "Make np the default</button>"]);
     let before = "the release's default";
     assert_eq!(service.json("/routing").await, json!({"default_method": null}), "the page changes nothing");
 
     let set = || admin.post("/operations/routing", &[("before", before), ("default_method", "np")]);
-    assert_eq!(set().is(303).await.header("location"), "/operations/routing");
+    let offered = admin.page(set().is(303).await.header("location")).await;
+    let entry = offered.has(["The default method is np now."]).between("name=\"undo\" value=\"", "\"");
     assert_eq!(service.json("/routing").await, json!({"default_method": "np"}));
     let (_, action, subject, details) = last(&service).await.unwrap();
     assert_eq!((&*action, &*subject), ("routing.set", "routing"));
@@ -37,6 +38,13 @@ async fn routing_is_confirmed_before_it_is_set(Demo(service): Demo) {
     let same = admin.page(confirm).await;
     same.has(["Nothing would change"]);
     same.lacks(["action=\"/operations/routing\""]);
+    let undo = || {
+        let fields = [("before", "np"), ("default_method", ""), ("undo", &entry)];
+        admin.post("/operations/routing", &fields)
+    };
+    undo().is(303).await;
+    assert_eq!(service.json("/routing").await, json!({"default_method": null}));
+    undo().is(409).await.text().has(["was changed in the meantime, so nothing was set"]);
 }
 
 #[apply(on_sqlite)]
