@@ -84,7 +84,7 @@ function successor({ id, value, words, slots: before }) {
   const brought = tiles.find((tile) => tile.id.endsWith(`-${article}`)) ?? tiles[0];
   const changed = slots().findIndex((article, place) => article !== before[place]);
   const own = document.getElementById(id);
-  // What is in a menu that is closed again has its button.
+  // A closed menu hands the focus inside it to its button.
   const menu = own?.closest(".menu");
   return (
     (menu ? document.querySelector(`[popovertarget=${menu.id}]`) : own) ??

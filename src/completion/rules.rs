@@ -47,14 +47,14 @@ pub struct EffectAbout {
     pub takes: &'static str,
     /// In the form.
     pub label: &'static str,
-    /// What a rule does, with the names of its fields in braces.
+    /// The effect in words, with the names of its fields in braces.
     pub words: &'static str,
 }
 
 /// Makes [`Effect`] and [`EFFECTS`], in the order of the form.
 macro_rules! effects {
     ($all:literal; $($(#[doc = $doc:literal])+ $effect:ident = $word:literal, $takes:literal, $label:literal, $words:expr;)+) => {
-        /// What a rule does.
+        /// A rule's effect.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         #[serde(rename_all = "kebab-case")]
         #[schema(as = RuleEffect)]
@@ -80,17 +80,17 @@ effects! {
     Boost = "boost", "factor", "Suggest them more", RANKS;
     /// The same, below 1.
     Bury = "bury", "factor", "Suggest them less", RANKS;
-    /// The likeliest of the articles is at `rank`.
-    Pin = "pin", "rank", "Put the likeliest at a rank", "Puts the likeliest of {articles} at rank {rank}.";
+    /// The most likely of the articles is at `rank`.
+    Pin = "pin", "rank", "Put the most likely at a rank", "Puts the most likely of {articles} at rank {rank}.";
     /// At least `least` of the suggestions for a blank are of the articles.
     Quota = "quota", "least", "Suggest at least some",
         "Takes at least {least} of {articles} among the suggestions for a blank.";
-    /// Where the outfit has one of `others`, the likeliest of the articles comes first.
-    Pair = "pair", "others", "Put the likeliest first beside others",
-        "Where the outfit has one of {others}, puts the likeliest of {articles} first.";
-    /// No outfit gets one of the articles beside one of `others`.
-    NeverTogether = "never-together", "others", "Never beside others",
-        "Gives no outfit one of {articles} beside one of {others}.";
+    /// Where the outfit has one of `others`, the most likely of the articles comes first.
+    Pair = "pair", "others", "Put the most likely first next to others",
+        "Where the outfit has one of {others}, puts the most likely of {articles} first.";
+    /// No outfit gets one of the articles with one of `others`.
+    NeverTogether = "never-together", "others", "Never with others",
+        "Gives no outfit one of {articles} with one of {others}.";
 }
 
 impl Effect {
@@ -167,7 +167,7 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub starts_at: Option<String>,
-    /// It counts no longer from then on.
+    /// It stops applying at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub ends_at: Option<String>,
@@ -542,7 +542,7 @@ fn number(article: &Article, attribute: &str) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// What a rule's conditions on requests look at.
+/// The parts of a request that a rule's conditions read.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     pub now: Timestamp,
@@ -586,7 +586,7 @@ impl Compiled {
         }
     }
 
-    /// What is added to the logits of its articles for their order.
+    /// The addition to the logits of its articles for their order.
     pub fn offset(&self) -> Option<f32> {
         #[expect(clippy::cast_possible_truncation, reason = "models return float32")]
         self.rule.factor.map(|factor| factor.ln() as f32)
@@ -702,7 +702,7 @@ impl Rules {
         }
         let selectors: Vec<&Selector> = fresh.iter().map(|key| &*sets[key].0).collect();
         for (set, mask) in fresh.iter().zip(select(&selectors, catalogue)) {
-            sets.get_mut(set).expect("it was just added; this is a bug").1 = Arc::new(mask);
+            sets.get_mut(set).expect("it was just added").1 = Arc::new(mask);
         }
         let none = Arc::new(Mask::none(length));
         let set = |conditions: &Conditions| sets.get(&key(conditions)).map(|(_, mask)| Arc::clone(mask));
@@ -767,7 +767,7 @@ pub(crate) fn next_change<'a>(audiences: impl Iterator<Item = &'a Audience>, now
 }
 
 fn key(conditions: &Conditions) -> String {
-    serde_json::to_string(conditions).expect("conditions are plain JSON; this is a bug")
+    serde_json::to_string(conditions).expect("conditions are plain JSON")
 }
 
 /// The positions whose articles are others, or are in the shop in only one of the catalogues.
@@ -781,11 +781,10 @@ fn changed(before: &Catalogue, next: &Catalogue) -> Vec<u32> {
 }
 
 fn positions(catalogue: &Catalogue) -> std::ops::Range<u32> {
-    0..u32::try_from(catalogue.sets().present().length())
-        .expect("articles are counted in 32 bits; this is a bug")
+    0..u32::try_from(catalogue.sets().present().length()).expect("articles are counted in 32 bits")
 }
 
-/// What each selector admits. All look at an article together, since unpacking it takes longest.
+/// The articles that each selector admits. All look at an article together, since unpacking it takes longest.
 fn select(selectors: &[&Selector], catalogue: &Catalogue) -> Vec<Mask> {
     let mut masks = vec![Mask::none(catalogue.sets().present().length()); selectors.len()];
     if selectors.is_empty() {
@@ -808,7 +807,7 @@ fn select(selectors: &[&Selector], catalogue: &Catalogue) -> Vec<Mask> {
     masks
 }
 
-/// How many of the shop's articles a rule matches now, and what may be wrong with it beside the others.
+/// How many of the shop's articles a rule matches now, and what may be wrong with it next to the others.
 pub(crate) fn review(
     name: &RuleName,
     rule: &Rule,

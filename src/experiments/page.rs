@@ -77,7 +77,7 @@ struct OnePage {
     wrong: Option<String>,
 }
 
-/// What shipping an arm means, before it is done.
+/// The consequences of shipping an arm, before it is done.
 struct Shipping {
     arm: String,
     /// For all customers.
@@ -183,7 +183,7 @@ impl DifferenceRow {
     }
 }
 
-/// What a person should know of a release before and while it is loaded.
+/// Notes on a release before and while it is loaded.
 fn second_in_words(second: Option<SecondRelease>) -> String {
     let Some(SecondRelease { release, is_loaded, memory_bytes, reason }) = second else {
         return String::new();
@@ -209,7 +209,7 @@ fn limits_in_words(limits: &Limits) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What the page says first.
+/// The page's first words.
 fn conclude(Decision { state, winner }: &Decision, experiment: &Experiment) -> String {
     let (metric, control) = (experiment.metric, &experiment.arms[0].name);
     match (state, winner) {

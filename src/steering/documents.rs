@@ -24,7 +24,7 @@ use crate::{
 /// A rule, a look, an experiment or a stored feed.
 pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     type Name: DocumentName;
-    /// What a change needs, and what takes too long for its transaction.
+    /// The inputs of a change that take too long for its transaction.
     type Ready: Default + Send + Sync;
 
     fn name_mut(&mut self) -> &mut Option<String>;
@@ -51,7 +51,7 @@ pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static
         async { Ok(Self::Ready::default()) }
     }
 
-    /// What is stored in place of the one that was, and what else changes with it.
+    /// The new document, and the other changes with it.
     fn follow(
         wish: Wish<'_, Self>,
         _ready: &Self::Ready,
@@ -67,13 +67,13 @@ pub trait Document: Serialize + DeserializeOwned + Clone + Send + Sync + 'static
     }
 }
 
-/// What a document should become.
+/// The wanted document.
 #[derive(Debug)]
 pub struct Wish<'a, D: Document> {
     pub name: &'a D::Name,
     pub before: Option<D>,
     pub wanted: D,
-    /// Those beside it, if the document depends on them.
+    /// Those next to it, if the document depends on them.
     pub others: Vec<(D::Name, D)>,
     pub now: Timestamp,
 }
@@ -136,7 +136,7 @@ pub async fn change<D: Document>(
         let is_expected = expected.check(stored.as_ref().map(|stored| &stored.version)).is_ok();
         let mut others = read_all::<D>(store).await?;
         others.retain(|(other, _)| Borrow::<str>::borrow(other) != name.borrow());
-        // What is wrong with the change shows in its transaction.
+        // Problems of the change show in its transaction.
         let wish = wish(stored.map(|stored| stored.value.body), others).ok().filter(|_| is_expected);
         ready = D::prepare(wish, store, releases).await?;
     }
@@ -150,7 +150,7 @@ pub async fn change<D: Document>(
     if !is_trial {
         releases.apply_change().await;
     }
-    let document = next.expect("what is stored was made; this is a bug");
+    let document = next.expect("what is stored was made");
     let (own_name, live) = (name.clone(), releases.current());
     // Compiling a rule looks at all articles.
     let reviewed = task::spawn_blocking(move || {
@@ -159,10 +159,10 @@ pub async fn change<D: Document>(
         let name: &str = own_name.borrow();
         Changed { put, version, document: document.with_name(Some(name.to_owned())), article_count, warnings }
     });
-    Ok(reviewed.await.expect("looking at a document does not panic; this is a bug"))
+    Ok(reviewed.await.expect("looking at a document does not panic"))
 }
 
-/// What another document becomes of the one that is stored.
+/// The new document, made from the stored one.
 pub fn of_stored<D: Document>(next: impl Fn(D) -> D) -> impl Fn(Option<Value>) -> Result<D, EditError> {
     move |stored| {
         let document = stored.and_then(|body| serde_json::from_value(body).ok());
@@ -208,5 +208,5 @@ pub(crate) fn read_each<'a, D: Document>(
 
 /// A document as it is stored.
 fn to_value<D: Document>(document: &D) -> Value {
-    serde_json::to_value(document).expect("a document is plain JSON; this is a bug")
+    serde_json::to_value(document).expect("a document is plain JSON")
 }

@@ -1,4 +1,4 @@
-//! What merchandisers do to suggestions: rules, looks, the holdout, and previews.
+//! Merchandisers' steering of suggestions: rules, looks, the holdout, and previews.
 
 pub(crate) mod api;
 pub mod documents;

@@ -29,7 +29,7 @@ use crate::{
 /// The most articles that a preview names as gaining, and as losing.
 const MOST_MOVES: usize = 50;
 
-/// What would change if the rule applied now.
+/// The changes if the rule applied now.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = RulePreview)]
 pub struct Preview {
@@ -88,7 +88,7 @@ pub async fn preview(
     let (compiled_for, name, rule) = (Arc::clone(live), name.clone(), rule.cloned());
     let compile = move || compiled_for.rules().with_rule(&name, rule.as_ref(), &compiled_for.catalogue);
     let rules = task::spawn_blocking(compile).await;
-    let rules = Arc::new(rules.expect("compiling rules does not panic; this is a bug"));
+    let rules = Arc::new(rules.expect("compiling rules does not panic"));
     let (today, then) = (live.served(), Served { rules: &rules, ..live.served() });
     let mut tally = Tally::default();
     for (method, requests) in asked {

@@ -89,7 +89,7 @@ impl Follower for Arc<Rules> {
                 (None, Some(before)) if !self.is_empty() => Some(self.with_catalogue(before, &next, None)),
                 (None, _) => None,
             });
-            let compiled = compiled.await.expect("compiling rules does not panic; this is a bug");
+            let compiled = compiled.await.expect("compiling rules does not panic");
             Ok(compiled.map(|compiled| Arc::new(compiled) as _))
         }
         .boxed()

@@ -33,7 +33,7 @@ const OUTFITS: u32 = 12;
 /// The latest purchases shown, and refusals on a page.
 const ARTICLES: u32 = 12;
 
-/// What is known of a customer besides their profile.
+/// A customer's record without the profile.
 pub(super) struct Known {
     /// Gender and sizes: the features by which articles fit.
     pub(super) sizes: Vec<ProfileWord>,
@@ -42,7 +42,7 @@ pub(super) struct Known {
     /// A note that cannot be stored as it is, which the form keeps, and why.
     pub(super) refused_note: Option<(String, String)>,
     pub(super) new_outfit: String,
-    /// What a new outfit can be for.
+    /// The purposes of a new outfit.
     pub(super) purposes: Vec<Purpose>,
     pub(super) outfits: Vec<OutfitCard>,
     /// Where there may be more.
@@ -57,7 +57,7 @@ pub(super) async fn known(
     state: &AppState,
     Named { view, schema, customer, refusals, .. }: &Named,
 ) -> Result<Known, Problem> {
-    let customer = customer.as_ref().expect("the customer is chosen; this is a bug");
+    let customer = customer.as_ref().expect("the customer is chosen");
     let id = &customer.id;
     let store = &state.store;
     let outfits = store.saved_outfits().latest_for(id, OUTFITS).await?;

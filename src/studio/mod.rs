@@ -89,7 +89,7 @@ struct StudioPage {
     /// The chosen customer, if there is one and they exist.
     customer: Option<CustomerView>,
     content: Content,
-    /// What the change just made did to the board, and the board before it.
+    /// The last change of the board, and the board before it.
     undo: Option<(String, String)>,
 }
 
@@ -109,7 +109,7 @@ enum Content {
 /// An outfit, what is suggested for it, and how that can be changed.
 struct Desk {
     board: Board,
-    /// What the outfit is for.
+    /// The outfit's purpose.
     purposes: Vec<Purpose>,
     pick: Option<Pick>,
     /// The attributes to filter by.
@@ -124,7 +124,7 @@ struct Desk {
     stores: Vec<String>,
     /// Why there are no suggestions for the blanks.
     silent: Option<String>,
-    /// What the store has of the outfit on the board.
+    /// The stored outfit that is on the board.
     kept: Kept,
     /// Why saving it failed just now.
     unsaved: Option<Unsaved>,
@@ -155,22 +155,22 @@ impl StudioPage {
     }
 }
 
-/// What the address names, as it is stored now.
+/// The rows that the address names, as they are stored now.
 struct Named {
     /// Without what is gone.
     view: View,
-    /// What answers; None without a live release.
+    /// The release that answers; None without a live release.
     route: Option<Route>,
     schema: ServedSchema,
     customer: Option<Customer>,
     /// Their profile and purchases.
     stored: Arc<Stored>,
-    /// What they refused of the catalogue, the latest first.
+    /// The articles of the catalogue that they refused, the latest first.
     refusals: Vec<(ArticleId, Timestamp)>,
     kept: Kept,
 }
 
-/// What the store has of an outfit on the board.
+/// The stored outfit that is on the board.
 #[derive(Clone, Copy, PartialEq)]
 enum Kept {
     /// As it is on the board.
@@ -317,7 +317,7 @@ fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
     }
 }
 
-/// What the change just made did to the board, and the address of the board before it.
+/// The last change of the board, and the address of the board before it.
 async fn undo(state: &AppState, view: &View) -> Result<Option<(String, String)>, Problem> {
     if view.undo.is_empty() {
         return Ok(None);
@@ -334,9 +334,9 @@ async fn undo(state: &AppState, view: &View) -> Result<Option<(String, String)>,
     Ok(Some((words, before.href())))
 }
 
-/// What the customer does not want.
+/// The customer's refusals.
 struct Refused {
-    /// What was refused just now.
+    /// The article just refused.
     just: Option<RefusedArticle>,
     /// Why it was, with what may be said; empty where nothing is kept.
     reasons: Vec<(RefusalReason, bool)>,

@@ -1,4 +1,4 @@
-//! What a stylist is told about suggestions, in a shop's words.
+//! Notices about suggestions, in a shop's words.
 
 use atelier_core::{domain::Schema, util::notation::Notation};
 
@@ -53,7 +53,7 @@ pub(super) fn notices(warnings: &[Warning], board: &Board, schema: &Schema) -> V
     lines
 }
 
-/// What a blank may take if some filters are left out, or what limits it.
+/// The articles that a blank may take without some filters, or its limits.
 pub(super) fn instead(
     alternatives: &[(Vec<&'static str>, usize)],
     most_total: Option<f64>,
@@ -72,7 +72,7 @@ pub(super) fn instead(
     }
 }
 
-/// What a filter leaves out, as the page's fields call it.
+/// The articles that a filter leaves out, in the words of the page's fields.
 fn left_out_by(filter: &str) -> &'static str {
     match filter {
         "fit" => "what doesn’t fit",

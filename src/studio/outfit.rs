@@ -66,18 +66,18 @@ struct OutfitPage {
     customer: Option<(String, String)>,
     board: String,
     link: Option<SharedLink>,
-    /// What speaks against pieces for this customer.
+    /// Objections to pieces for this customer.
     unsuitable: Vec<String>,
-    /// What happened, with when and who.
+    /// The history, with times and names.
     history: Vec<(String, String, String)>,
-    /// What the customer answered, the latest first.
+    /// The customer's answers, the latest first.
     replies: Vec<(String, String)>,
     /// Whether this person may show it on product pages.
     may_publish: bool,
     notice: Notice,
 }
 
-/// What the page says about what was just done.
+/// The notices after a change.
 #[derive(Default)]
 struct Notice {
     is_saved: bool,
@@ -217,7 +217,7 @@ async fn link_url(
     Ok(is_own.then(|| format!("{base_url}/shared/{}", token.as_str())))
 }
 
-/// What speaks against the pieces for the customer: a no-go, a size, or the stock. An imported outfit, or a deleted one, is
+/// Objections to the pieces for the customer: a no-go, a size, or the stock. An imported outfit, or a deleted one, is
 /// only looked at.
 fn unsuitable<'a>(
     state: &AppState,

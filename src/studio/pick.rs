@@ -27,15 +27,15 @@ pub(super) struct Pick {
     pub(super) slot: usize,
     pub(super) found: Vec<(ArticleView, String)>,
     pub(super) pager: Pager,
-    /// What the articles are similar to.
+    /// The article that the others are similar to.
     pub(super) like: Option<String>,
-    /// What is wrong with a filter.
+    /// The problem of a filter.
     pub(super) fault: Option<String>,
     /// Why some of what was found is not here.
     pub(super) hidden_by: Vec<Hiding>,
 }
 
-/// What hides articles that have the words of the search.
+/// The filters that hide articles with the words of the search.
 pub(super) struct Hiding {
     /// `12 as no-gos (leather)`
     pub(super) words: String,
@@ -100,7 +100,7 @@ pub(super) async fn pick(
                 }
                 Listed { is_cut: found.is_cut, ..listed }
             }
-            // What is wrong with a filter is said beside the suggestions.
+            // Problems of a filter are shown with the suggestions.
             Err(ServiceError::Faults(faults)) => {
                 fault = Some(fault::words(&faults));
                 Listed::default()

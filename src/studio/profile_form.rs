@@ -36,7 +36,7 @@ struct ProfilePage {
     shell: Shell,
     /// Empty for a new customer.
     id: String,
-    /// What people call them.
+    /// The label for people.
     title: String,
     /// The version that is corrected; empty for a new customer.
     version: String,
@@ -50,7 +50,7 @@ struct ProfilePage {
     back: String,
 }
 
-/// What a form has.
+/// The fields of a form.
 #[derive(Default)]
 struct Typed {
     id: String,

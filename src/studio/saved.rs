@@ -37,7 +37,7 @@ struct SavedPage {
     shell: Shell,
     query: SavedQuery,
     customer: Option<CustomerId>,
-    /// What people call them.
+    /// The label for people.
     label: String,
     /// Whether there is no such customer.
     is_unknown: bool,

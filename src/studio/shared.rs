@@ -48,7 +48,7 @@ struct SharedPage {
     demo: bool,
 }
 
-/// What the page says about a reply.
+/// The notice after a reply.
 #[derive(Default)]
 struct Notice {
     is_sent: bool,

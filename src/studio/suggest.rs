@@ -81,14 +81,14 @@ pub(super) struct BlankView {
     pub(super) kind: Option<String>,
     pub(super) admissible: usize,
     pub(super) suggestions: Vec<SuggestionView>,
-    /// What to include if there are none.
+    /// The filters to relax if there are none.
     pub(super) instead: Vec<String>,
 }
 
 pub(super) struct SuggestionView {
     pub(super) rank: usize,
     pub(super) article: ArticleView,
-    /// What goes into the basket, if the article has variants.
+    /// The variant for the basket, if the article has variants.
     pub(super) variant: Option<String>,
     pub(super) share: String,
     /// The length of the bar, in percent.
@@ -109,19 +109,19 @@ pub(super) struct SuggestionView {
     pub(super) refused: Refusal,
 }
 
-/// What is said of a lift without asking; nothing if it is about as likely.
+/// A lift in words; none if it is about as likely.
 pub(super) fn notable(lift: f64) -> Option<&'static str> {
     (!(1.0 / NOTABLE..NOTABLE).contains(&lift)).then(|| more_likely(lift))
 }
 
 pub(super) struct SetView {
     pub(super) articles: Vec<ArticleView>,
-    /// What the outfit costs with them, if each article has a price.
+    /// The outfit's price with them, if each article has one.
     pub(super) total: Option<String>,
     pub(super) href: String,
 }
 
-/// What it returns is recorded as shown to this person, unless the outfit was opened to look at.
+/// Its answer is recorded as shown to this person, unless the outfit was opened to look at.
 pub(super) async fn suggest(
     state: &AppState,
     route: &Route,
@@ -236,7 +236,7 @@ async fn record(state: &AppState, viewing: &Viewing<'_>, completion: &Completion
     }
 }
 
-/// What is said of an article whose variants fit the customer in none.
+/// The words for an article of which no variant fits the customer.
 pub(super) const NOT_THEIR_SIZE: &str = "not in this customer's size";
 
 /// The variant in the customer's size, if the article has some.

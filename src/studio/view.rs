@@ -44,7 +44,7 @@ pub(crate) struct View {
     pub(crate) method: Option<Method>,
     pub(crate) k: Option<usize>,
     pub(crate) filter: Filters,
-    /// What was refused here, where no customer's record remembers it.
+    /// The articles refused here, where no customer's record remembers it.
     pub(crate) left_out: Vec<Refusal>,
     /// Nothing that is shown or used counts: the outfit was opened to look at.
     pub(crate) trial: bool,
@@ -64,11 +64,11 @@ pub(crate) struct View {
     pub(crate) edited: Option<Edited>,
     /// The outfit that was just saved.
     pub(crate) saved: Option<i64>,
-    /// What was just refused.
+    /// The article just refused.
     pub(crate) refused: Option<Refusal>,
     /// The query of the board before the change just made; empty if it was none of its pieces.
     pub(crate) undo: String,
-    /// What the customer refused before; not part of the address.
+    /// The articles that the customer refused before; not part of the address.
     pub(crate) refused_before: Vec<ArticleId>,
     /// The parts of an old link that no longer work, and were left out; not part of the address.
     pub(crate) ignored: Vec<String>,
@@ -235,7 +235,7 @@ impl View {
         view.href()
     }
 
-    /// What the customer refused before, and what was refused here.
+    /// The articles that the customer refused before, and those refused here.
     pub(super) fn refused_articles(&self) -> impl Iterator<Item = &ArticleId> {
         self.refused_before.iter().chain(self.left_out.iter().map(|refusal| &refusal.article))
     }
@@ -541,7 +541,7 @@ mod tests {
             assert_eq!(View::parse(&changed).unwrap().query(), changed);
         }
         assert_eq!(View::parse(PICKING).unwrap().completed().skipped_sets, 0);
-        // What is chosen one by one is locked.
+        // Pieces chosen one by one are locked.
         for chosen in [FILLED, "slot=a&loose=7"] {
             assert_eq!(View::parse(chosen).unwrap().regenerated(), None);
         }

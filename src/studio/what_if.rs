@@ -1,4 +1,4 @@
-//! What an outfit is for, and "What if": changed features of the customer, and the form that changes one.
+//! An outfit's purpose, and "What if": changed features of the customer, and the form that changes one.
 
 use atelier_core::domain::{Feature, FeatureValue, Features, Kind, Schema};
 

@@ -23,8 +23,8 @@ impl Chance {
 
     /// From 0 to `most`, exclusive.
     pub fn below(&mut self, most: usize) -> usize {
-        let most = u64::try_from(most.max(1)).expect("a length fits; this is a bug");
-        usize::try_from(self.next() % most).expect("it is below a length; this is a bug")
+        let most = u64::try_from(most.max(1)).expect("a length fits");
+        usize::try_from(self.next() % most).expect("it is below a length")
     }
 
     pub fn one<'c, T>(&mut self, of: &'c [T]) -> &'c T {

@@ -275,7 +275,7 @@ fn hammer(target: &Target, seed: u64, cases: u64) -> Result<Vec<PathBuf>> {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let mut panicked = Vec::new();
         for thread in threads {
-            panicked.extend(thread.join().expect("panics are caught; this is a bug")?);
+            panicked.extend(thread.join().expect("panics are caught")?);
         }
         Ok(panicked)
     })

@@ -69,7 +69,7 @@ pub fn run(form: Form) -> Ran {
         };
         let threads = form.pick(2, thread::available_parallelism()?.get());
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic; this is a bug"))
+        threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
     })?;
     let Found { outcomes, findings } = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut report = Report::default();

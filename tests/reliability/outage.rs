@@ -219,7 +219,7 @@ impl Probe {
 
     async fn stop(self) -> Vec<Answered> {
         self.done.store(true, Ordering::Relaxed);
-        self.running.await.expect("a probe does not panic; this is a bug")
+        self.running.await.expect("a probe does not panic")
     }
 }
 

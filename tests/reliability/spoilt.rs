@@ -70,7 +70,7 @@ impl Whole {
         let end = |length: usize| (place + length).min(bytes.len());
         match chance.below(4) {
             0 => bytes[place] ^= 1 << chance.below(8),
-            1 => bytes[place] = u8::try_from(chance.below(256)).expect("below 256; this is a bug"),
+            1 => bytes[place] = u8::try_from(chance.below(256)).expect("below 256"),
             2 => {
                 let word = chance.word(WORDS);
                 let own = place..end(word.len());
@@ -118,7 +118,7 @@ struct Field<'a> {
 }
 
 fn fields(message: &[u8]) -> Vec<Field<'_>> {
-    const SOUND: &str = "the file is sound; this is a bug";
+    const SOUND: &str = "the file is sound";
     let (mut rest, mut fields) = (message, Vec::new());
     while !rest.is_empty() {
         let begin = rest;
@@ -157,5 +157,5 @@ fn within(ranges: &[Range<usize>], chance: &mut Chance) -> usize {
         }
         place -= range.len();
     }
-    unreachable!("it is below the sum of their lengths; this is a bug")
+    unreachable!("it is below the sum of their lengths")
 }

@@ -292,7 +292,7 @@ impl Load {
     /// Waits until all requests are made.
     pub async fn finish(mut self) -> Vec<Answered> {
         while let Some(caller) = self.callers.join_next().await {
-            caller.expect("a caller does not panic; this is a bug");
+            caller.expect("a caller does not panic");
         }
         self.take()
     }

@@ -293,7 +293,7 @@ pub(crate) fn each_parameter(
     pairs.filter_map(finding).collect()
 }
 
-/// What a link has lost, in words, each thing once.
+/// The lost parts of a link, in words, each once.
 pub(crate) fn lost_parts(wrong: Vec<Finding>) -> Vec<String> {
     let words = |parameter: &str| match parameter {
         "slot" => "a piece",
@@ -306,7 +306,7 @@ pub(crate) fn lost_parts(wrong: Vec<Finding>) -> Vec<String> {
         "total" => "the total budget",
         "k" => "the number of suggestions",
         "outfit" => "the saved outfit",
-        // What the page shows besides the question.
+        // The rest of the page's state.
         _ => "the place on the page",
     };
     let mut lost: Vec<String> = Vec::new();

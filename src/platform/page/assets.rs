@@ -55,7 +55,7 @@ pub(crate) fn router() -> Router<AppState> {
 }
 
 pub(crate) fn path(name: &str) -> String {
-    let asset = find(name).expect("pages name existing assets; this is a bug");
+    let asset = find(name).expect("pages name existing assets");
     format!("/static/{name}?v={}", asset.version())
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn router() -> Routes {
     Routes::new().open(routes!(docs)).open(routes!(document)).open(routes!(list))
 }
 
-/// What every route takes and answers, as a page
+/// The inputs and answers of every route, as a page
 #[utoipa::path(get, path = "/docs", operation_id = "getDocsPage", tag = "documents",
     params(ReadHeaders),
     responses(
@@ -122,7 +122,7 @@ const PAGE_TEXTS: &[(&str, &str)] = documents!["docs/":
     "alternatives.md",
 ];
 
-/// What the pages link to, for readers who have no repository.
+/// The pages' links, for readers who have no repository.
 const FILE_TEXTS: &[(&str, &str)] = documents!["":
     "CHANGELOG.md",
     "crates/core/src/domain/schema.toml",
@@ -176,7 +176,7 @@ fn mend_links_of_prose(text: &str) -> String {
     let mut parts = text.split("](");
     let mut mended = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (target, rest) = part.split_once(')').expect("a link has an end; this is a bug");
+        let (target, rest) = part.split_once(')').expect("a link has an end");
         let (path, anchor) = target.find('#').map_or((target, ""), |at| target.split_at(at));
         let name = last_part(path);
         let is_served = || PAGE_TEXTS.iter().chain(FILE_TEXTS).any(|(path, _)| last_part(path) == name);
@@ -185,7 +185,7 @@ fn mend_links_of_prose(text: &str) -> String {
         } else if is_served() {
             format!("]({name}{anchor})")
         } else {
-            let start = mended.rfind('[').expect("a link has a beginning; this is a bug");
+            let start = mended.rfind('[').expect("a link has a beginning");
             let words = mended.split_off(start).split_off(1);
             if mended.ends_with('!') {
                 mended.pop();
@@ -241,7 +241,7 @@ struct Type {
 
 fn page(document: &Value, demo: bool) -> String {
     let page = DocsTemplate { shell: Shell::outside(demo), document };
-    page.render().expect("writing to a String never fails; this is a bug")
+    page.render().expect("writing to a String never fails")
 }
 
 fn text(value: &Value) -> &str {

@@ -111,7 +111,7 @@ async fn read(request: Request, max_bytes: u64, state: &AppState) -> Result<Vec<
 
 /// A query as links have it; what is missing is left out.
 pub(crate) fn query(parameters: &impl Serialize) -> String {
-    serde_html_form::to_string(parameters).expect("parameters are words and numbers; this is a bug")
+    serde_html_form::to_string(parameters).expect("parameters are words and numbers")
 }
 
 pub(crate) fn address(path: &str, parameters: &impl Serialize) -> String {
@@ -122,7 +122,7 @@ pub(crate) fn line(field: &str, detail: &str) -> String {
     if field.is_empty() { detail.to_owned() } else { format!("{field}: {detail}") }
 }
 
-/// What is stored must have this version; none, if it is empty.
+/// The version that is expected to be stored; an empty one expects none.
 pub(crate) fn expected(version: &str) -> Expected {
     if version.is_empty() {
         return Expected { one_of: None, none_of: Some(Versions::Any) };
@@ -135,10 +135,10 @@ pub(crate) fn gone(what: &str, name: &str) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no {what} {name:?}; it may have been deleted"))
 }
 
-/// What is wrong if somebody else changed a document of a kind.
-pub(crate) fn meanwhile(what: &str) -> Fault {
+/// The refusal if somebody else changed a document of a kind.
+pub(crate) fn changed_before(what: &str) -> Fault {
     let detail = format!(
-        "the {what} was added, changed or deleted meanwhile, so nothing was stored; look at it again"
+        "the {what} was added, changed or deleted in the meantime, so nothing was stored; look at it again"
     );
     Fault::new("", detail)
 }

@@ -72,10 +72,10 @@ impl Rendering {
             let (shell, request_id) = (frame.shell(), id.as_str());
             let back = &back;
             let page = ProblemPage { shell, kind, detail, findings, is_for_customer, back, request_id };
-            Html(page.render().expect("writing to a String never fails; this is a bug")).into_response()
+            Html(page.render().expect("writing to a String never fails")).into_response()
         } else {
             let body = ProblemBody::new(problem, id);
-            let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");
+            let json = serde_json::to_vec(&body).expect("a problem is plain JSON");
             ([(header::CONTENT_TYPE, "application/problem+json")], json).into_response()
         };
         *rendered.status_mut() = status(kind);
@@ -132,7 +132,7 @@ pub(crate) fn router() -> Routes {
     Routes::new().open(routes!(problems))
 }
 
-/// What can go wrong with a request, as a page
+/// The problems of requests, as a page
 #[utoipa::path(get, path = "/docs/problems", operation_id = "getProblemsPage", tag = "documents",
     params(ReadHeaders),
     responses(
@@ -143,7 +143,7 @@ async fn problems(State(state): State<AppState>, conditions: Conditions) -> Resu
     static PAGES: LazyLock<[Document; 2]> = LazyLock::new(|| {
         [false, true].map(|demo| {
             let page = ProblemsPage { shell: Shell::outside(demo), kinds: KINDS }.render();
-            let page = page.expect("writing to a String never fails; this is a bug");
+            let page = page.expect("writing to a String never fails");
             Document::new("text/html; charset=utf-8", page)
         })
     });

@@ -20,12 +20,12 @@ impl Refused {
         Self::Form(StatusCode::UNPROCESSABLE_ENTITY, reason.to_string())
     }
 
-    /// Someone else changed it meanwhile, or something that exists prevents it.
+    /// Someone else changed it first, or something that exists prevents it.
     pub(crate) fn conflict(reason: impl Display) -> Self {
         Self::Form(StatusCode::CONFLICT, reason.to_string())
     }
 
-    /// What the page with the form says.
+    /// The status and the words for the form's page.
     pub(crate) fn for_form(self) -> Result<(StatusCode, String), Problem> {
         match self {
             Self::Form(status, reason) => Ok((status, reason)),

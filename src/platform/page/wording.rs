@@ -28,7 +28,7 @@ pub(crate) fn line(features: &Features, schema: &Schema) -> String {
     words.join(", ")
 }
 
-/// What articles must fit, such as sizes: the values alone, with their labels.
+/// The features that articles must fit, such as sizes: the values alone, with their labels.
 pub(crate) fn sizes(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
     let requiring = schema.features().iter().filter(|feature| !feature.requires.is_empty());
     let word = |feature: &Feature| {

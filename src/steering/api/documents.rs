@@ -1,4 +1,4 @@
-//! What the API does with documents of every kind: lists, reads, stores, patches and deletes them, and describes that.
+//! Documents of every kind in the API: list, read, store, patch and delete, with descriptions.
 
 use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
@@ -125,7 +125,7 @@ pub(crate) fn item_router<D: ApiDocument>() -> Routes {
         may_try: D::Query::TRIES,
     };
     let [reads, changes] = items.describe();
-    let example: Value = serde_json::from_str(D::ABOUT.patch_example).expect("it is JSON; this is a bug");
+    let example: Value = serde_json::from_str(D::ABOUT.patch_example).expect("it is JSON");
     let about = format!(
         "A change to {one}: set fields, or remove them with null. An object is merged into the stored object."
     );
@@ -262,7 +262,7 @@ fn merge(target: &mut Value, change: Value) {
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }
-    let fields = target.as_object_mut().expect("it is an object; this is a bug");
+    let fields = target.as_object_mut().expect("it is an object");
     for (name, value) in change {
         if value.is_null() {
             fields.remove(&name);

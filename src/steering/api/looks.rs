@@ -171,7 +171,7 @@ struct LookBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(examples("autumn-office"))]
     look: Option<String>,
-    /// What customers read above it.
+    /// The heading above it.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     /// Addresses of pictures of the whole outfit.
@@ -185,7 +185,7 @@ struct LookBody {
     tags: Vec<String>,
     /// With the article itself.
     articles: Vec<PieceBody>,
-    /// What they cost together; null if one has no price in the shop's currency, or prices are not public.
+    /// The sum of their prices; null if one has no price in the shop's currency, or prices are not public.
     total: Option<f64>,
 }
 
@@ -283,7 +283,7 @@ async fn find(
 }
 
 impl LooksQuery {
-    /// What is wrong with the query comes first, then why the customer was refused.
+    /// Problems of the query come first, then why the customer was refused.
     fn read(
         self,
         article: Result<u32, Problem>,

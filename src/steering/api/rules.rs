@@ -36,7 +36,7 @@ pub(crate) struct StoredBody {
     /// How many of the shop's articles it matches now.
     #[schema(examples(312))]
     article_count: usize,
-    /// What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it.
+    /// Warnings: it has no articles, all of them out of stock, or another active rule that contradicts it.
     warnings: Vec<Warning>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<Preview>,
@@ -81,7 +81,7 @@ impl ApiDocument for Rule {
         let mut preview = None;
         if trial.preview {
             let (live, name) = (state.live_release()?, rule.name.as_deref().unwrap_or_default());
-            let name = RuleName::new(name).expect("it was in the path; this is a bug");
+            let name = RuleName::new(name).expect("it was in the path");
             let found = preview::preview(&live, state.profiles(), (&name, Some(&rule)), state.times()).await;
             preview = Some(found.map_err(fault::problem)?);
         }
@@ -101,7 +101,7 @@ impl ChangeQuery for Trial {
     }
 }
 
-/// What a rule changes
+/// A rule's effect
 ///
 /// Outcomes of recent suggestions that the rule could change: in requests that it applies to, for blanks where one of its articles
 /// passes the filters. The figures compare customers with rules to customers in the holdout (`/holdout`), on days with a holdout.
@@ -132,7 +132,7 @@ async fn effect(
     }))
 }
 
-/// What a rule changes, as far as feedback shows.
+/// A rule's effect, as far as feedback shows.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RuleEffects)]
 struct EffectBody {

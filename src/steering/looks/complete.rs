@@ -25,7 +25,7 @@ pub const MOST: usize = MAX_SETS;
 const PIECES: usize = 4;
 /// How many looks may have articles replaced, for each that is wanted.
 const MOST_REPLACED: usize = 2;
-/// What tickets of published looks name as their method, so that no model gets the credit.
+/// The method in tickets of published looks, so that no model gets the credit.
 const PUBLISHED: &str = "look";
 
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub struct FoundLook {
     /// None of an outfit that the model made.
     pub published: Option<Arc<Published>>,
     pub pieces: Vec<Piece>,
-    /// What it costs, if every article has a price.
+    /// The sum of the prices, if every article has one.
     pub total: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ pub async fn complete(
     times: Times,
 ) -> Result<Found, ServiceError> {
     let live = &*route.live;
-    let anchor = live.catalogue.any_article(wanted.article).expect("the caller found it; this is a bug");
+    let anchor = live.catalogue.any_article(wanted.article).expect("the caller found it");
     let request = Request {
         filters: Filters { store: wanted.store.clone(), ..Filters::default() },
         rules: Some(times.now),
@@ -179,7 +179,7 @@ impl Search<'_> {
                 missing.insert(slot, position);
             }
         }
-        // One article beside that of the page is still the editor's.
+        // One article besides that of the page is still the editor's.
         let kept: Vec<&Piece> = pieces.iter().flatten().collect();
         if kept.len() < 2 || !self.is_allowed(&kept) {
             return Ok(None);
@@ -275,7 +275,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Says of each piece that the model chose why it is beside the others.
+    /// Says of each piece that the model chose why it is with the others.
     async fn explain(&self, look: &mut FoundLook) -> Result<(), ServiceError> {
         for slot in 0..look.pieces.len() {
             if !look.pieces[slot].is_chosen {

@@ -150,7 +150,7 @@ pub async fn store_all(
     now: Timestamp,
 ) -> Result<Counts, StoreError> {
     let body = |(name, look): &(LookName, Look)| {
-        (name.clone(), serde_json::to_value(look).expect("a look is plain JSON; this is a bug"))
+        (name.clone(), serde_json::to_value(look).expect("a look is plain JSON"))
     };
     let looks: Vec<(LookName, Value)> = looks.iter().map(body).collect();
     store.looks().import(&looks, file, is_trial, now).await

@@ -48,12 +48,12 @@ pub enum State {
     Published,
 }
 
-/// What happens to a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
+/// The fate of a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = LookIfMissing)]
 pub enum IfMissing {
-    /// The likeliest article of its type takes its place.
+    /// The most likely article of its type takes its place.
     #[default]
     Replace,
     /// The look is not shown.
@@ -75,7 +75,7 @@ pub struct Look {
     /// The ids of its articles, or of variants, in the order in which they are shown.
     #[schema(min_items = 2, max_items = 12)]
     pub articles: Vec<String>,
-    /// What customers read above it.
+    /// The heading above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128, examples("Autumn office"))]
     pub title: Option<String>,

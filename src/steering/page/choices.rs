@@ -1,4 +1,4 @@
-//! What a form suggests: words of the catalogue, the schema and the stores, and articles with their pictures.
+//! A form's suggestions: words of the catalogue, the schema and the stores, and articles with their pictures.
 
 use std::{
     cmp::Reverse,
@@ -42,7 +42,7 @@ pub(super) struct Choices {
 pub(super) struct Picked {
     /// By their ids as the form has them; the first have a picture.
     pub(super) chosen: Vec<(String, Option<ArticleView>)>,
-    /// What its search found.
+    /// The articles that its search found.
     pub(super) found: Vec<ArticleView>,
 }
 

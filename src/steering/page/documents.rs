@@ -1,4 +1,4 @@
-//! What pages do with documents of every kind: read one, store what a form or a button says, and delete one.
+//! Documents of every kind on pages: read one, store what a form or a button says, and delete one.
 
 use std::borrow::Borrow;
 
@@ -19,7 +19,7 @@ use crate::{
         page::{
             change::{self, Change, Undo},
             fault,
-            form::{Form, address, expected, gone, line, meanwhile},
+            form::{Form, address, changed_before, expected, gone, line},
         },
     },
     steering::documents::{self, Changed, Document, EditError},
@@ -50,7 +50,7 @@ impl Edit {
         if self.version.is_empty() { page.to_owned() } else { address(page, &[("name", &self.name)]) }
     }
 
-    /// What is stored must have the version that was edited; none, if that is empty.
+    /// The version that was edited, which must still be stored; empty for a new document.
     pub(super) fn expected(&self) -> Expected {
         expected(&self.version)
     }
@@ -87,7 +87,7 @@ impl Edit {
     }
 }
 
-/// What is wrong, by the names of fields; what is wrong with the whole document is under an empty name.
+/// Problems by the names of fields; those of the whole document have an empty name.
 #[derive(Default)]
 pub(crate) struct Problems(pub(super) Wrong);
 
@@ -149,7 +149,7 @@ pub(crate) async fn save<D: Document>(
         Err(EditError::Refused(problem)) => Err(problem),
         Err(EditError::Change(ChangeError::Store(error))) => Err(error.into()),
         Err(EditError::Change(ChangeError::Missing)) => Err(gone(D::Name::KIND, name.borrow())),
-        Err(EditError::Change(_)) => Ok(Err(vec![meanwhile(D::Name::KIND)])),
+        Err(EditError::Change(_)) => Ok(Err(vec![changed_before(D::Name::KIND)])),
     }
 }
 
@@ -220,7 +220,7 @@ pub(super) async fn undo<D: Document>(
     let stored = state.store.documents().get(&name).await?;
     let stored = stored.filter(|stored| Some(&stored.value.body) == after.as_ref());
     let refused = |faults: Vec<Fault>| Problem::new(Kind::Conflict, fault::words(&faults));
-    let version = stored.ok_or_else(|| refused(vec![meanwhile(D::Name::KIND)]))?.version.to_string();
+    let version = stored.ok_or_else(|| refused(vec![changed_before(D::Name::KIND)]))?.version.to_string();
     if let Some(before) = before {
         let before: D = parse(before)?;
         let saved = save(scene, &name, &expected(&version), false, move |_| Ok(before.clone())).await?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{completion::rules::Range, steering::documents::Document};
 
-/// What is wrong, by the names of fields.
+/// Problems by the names of fields.
 pub(crate) type Wrong = Vec<(String, String)>;
 
 /// The texts of fields by their names; one that is missing is empty.
@@ -278,7 +278,7 @@ impl FormField {
     }
 }
 
-/// What a field's form calls it.
+/// A field's label in its form.
 fn short(path: &str) -> &str {
     path.strip_prefix("when.").or(path.strip_prefix("options.")).unwrap_or(path)
 }

@@ -15,7 +15,7 @@ const CONDITIONS: [(&str, Kind); 6] = [
     ("new", Kind::Flag),
 ];
 
-/// The fields that rules have beside conditions on articles and what their effects take.
+/// The fields that rules have besides conditions on articles and what their effects take.
 const FIELDS: [(&str, Kind); 8] = [
     ("effect", Kind::Text),
     ("when.methods", Kind::Words),

@@ -39,7 +39,7 @@ struct LookPage {
     edit: Edit,
     choices: Choices,
     warnings: Vec<String>,
-    /// What is shown once it is published.
+    /// The look as it is once it is published.
     shown: Vec<String>,
     zone: &'static str,
 }
@@ -77,7 +77,7 @@ async fn of_outfit(state: &AppState, outfit: i64) -> Result<(LookName, Look, Str
     let gone = || Problem::new(ProblemKind::NotFound, format!("there is no outfit {outfit}"));
     let saved = state.store.saved_outfits().get(outfit).await?;
     let saved = saved.filter(|saved| saved.deleted_at.is_none()).ok_or_else(gone)?;
-    let name = LookName::new(format!("outfit-{outfit}")).expect("a number is a name; this is a bug");
+    let name = LookName::new(format!("outfit-{outfit}")).expect("a number is a name");
     let title = saved.name.filter(|_| saved.outfit.customer.is_none()).map(|name| name.to_string());
     let (look, version) = match state.store.looks().get(&name).await? {
         Some(stored) => (documents::parse(stored.value.body)?, stored.version.to_string()),

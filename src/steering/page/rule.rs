@@ -1,4 +1,4 @@
-//! `/merchandising/rule`: one rule in a form, told in words and checked before it is stored, and its earlier versions.
+//! `/merchandising/rule`: one rule in a form, in words, and checked before it is stored, and its earlier versions.
 
 use askama::Template;
 use atelier_core::{domain::RuleName, util::zone::Zone};
@@ -64,11 +64,11 @@ struct RulePage {
     zone: &'static str,
 }
 
-/// What is to be said of a rule before it is stored.
+/// The checks of a rule before it is stored.
 struct Checked {
     articles: String,
     warnings: Vec<String>,
-    /// What it would change; None if the models have no time, or there are none.
+    /// Its effect; None if the models have no time, or there are none.
     preview: Option<PreviewView>,
     /// The state that the rule is about to have.
     next: Option<State>,

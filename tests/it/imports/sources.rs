@@ -354,7 +354,7 @@ async fn an_admin_stores_fetches_and_deletes_a_feed_on_its_page(service: Service
     let expected = json!([{"at": ["04:30", "16:30"]}, "mirror", true]);
     assert_eq!(pick(&source, "schedule options/mode options/skip_bad"), expected, "{source:#}");
     let again = admin.post("/operations/feeds", new).is(422).await.text();
-    again.has(["was added, changed or deleted meanwhile"]).lacks(["hush"]);
+    again.has(["was added, changed or deleted in the meantime"]).lacks(["hush"]);
     let wrong = [("name", "other"), ("url", "ftp://a"), ("schedule", "1m")];
     let wrong = admin.post("/operations/feeds", &wrong).is(422).await.text();
     wrong.has(["url: expected an address", "schedule.every: expected"]);

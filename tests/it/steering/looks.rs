@@ -337,6 +337,6 @@ async fn a_look_is_edited_in_a_form(Demo(service): Demo) {
     let expected = json!(["nowhere", "withhold", "/looks/rain.jpg", 3]);
     assert_eq!(pick(&service.json(path).await, "articles/2 if_missing pictures/0 order"), expected);
     form.insert("title", "Mine");
-    store(&form).is(422).await.text().has(["changed or deleted meanwhile", "value=\"Mine\""]);
+    store(&form).is(422).await.text().has(["changed or deleted in the meantime", "value=\"Mine\""]);
     assert_eq!(service.json(path).await["title"], "Rain");
 }

@@ -375,10 +375,10 @@ async fn a_change_is_undone_for_a_minute_by_who_made_it(Demo(service): Demo) {
     undo(&entry).is(303).await;
     assert_eq!(state().await, "active");
     // It is undone once, and not after somebody changed it again.
-    undo(&entry).is(409).await.text().has(["changed or deleted meanwhile, so nothing was stored"]);
+    undo(&entry).is(409).await.text().has(["changed or deleted in the meantime, so nothing was stored"]);
     let (entry, page) = set("off").await;
     service.patch("/rules/coats", json!({"note": "By another"})).is(200).await;
-    undo(&entry).is(409).await.text().has(["changed or deleted meanwhile"]);
+    undo(&entry).is(409).await.text().has(["changed or deleted in the meantime"]);
     assert_eq!(state().await, "off");
     // A minute later nothing is offered, and an old page is refused.
     let made = &service.log(2).await[1];
@@ -496,7 +496,7 @@ async fn what_a_program_stored_comes_back_from_its_form(Demo(service): Demo) {
         (
             "rule",
             rich,
-            "Where the outfit has one of the articles of type bag, puts the likeliest of the articles of type coat or t-shirt and named",
+            "Where the outfit has one of the articles of type bag, puts the most likely of the articles of type coat or t-shirt and named",
         ),
         (
             "rule",
