@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    LIST, PUT_RULE, RULE, STATE, Tab,
+    Current, LIST, PUT_RULE, RULE, STATE, Tab,
     choices::Choices,
     documents::{self, Edit, Problems},
     fields::Fields,
@@ -143,6 +143,8 @@ struct VersionView {
     at: String,
     who: String,
     state: String,
+    starts: Option<String>,
+    ends: Option<String>,
     words: String,
     /// Leads to a form with this version; None for the current one.
     href: Option<String>,
@@ -239,9 +241,13 @@ async fn versions(state: &AppState, name: &str) -> Result<Vec<VersionView>, Prob
         let rule: Option<Rule> = version_of(entry).and_then(|body| serde_json::from_value(body).ok());
         let href = (number > 0 && rule.is_some())
             .then(|| format!("{}#rule", address(RULE, &[("name", name), ("entry", &seq.to_string())])));
+        let window = rule.as_ref().map_or(i64::MIN..i64::MAX, Rule::window);
+        let Current { starts, ends, .. } = Current::new(DELETED, false, &window, state);
         VersionView {
             at,
             who,
+            starts,
+            ends,
             state: rule.as_ref().map_or(DELETED, |rule| rule.state.as_str()).to_owned(),
             words: rule.map(|rule| describe(&rule, &state.notation)).unwrap_or_default(),
             href,

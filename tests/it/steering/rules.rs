@@ -581,7 +581,9 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     // An earlier version is seen, and its form leads back.
     let patch = |change| service.patch("/rules/gone", change).is(200);
     patch(json!({"state": "off", "note": "Later"})).await;
-    let earlier = browser.page(own_page).await.between("<a class=\"button small\" href=\"", "\"");
+    let versions = browser.page(own_page).await;
+    versions.has(["<td>off<br>from 2026-01-01 1", "<td>active<br>from 2026-01-01 1"]);
+    let earlier = versions.between("<a class=\"button small\" href=\"", "\"");
     let selected = "<option value=\"active\" selected>active</option>";
     browser.page(&earlier).await.has([selected]).lacks([">Later</textarea>"]);
     // Erasing a customer covers the sample.
