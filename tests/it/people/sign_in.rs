@@ -514,7 +514,10 @@ async fn every_answer_has_security_headers(service: Service) {
         assert_eq!(others, ["nosniff", "DENY"], "{path}");
     }
     let html = service.page("/sign-in").await.text();
-    for part in html.split('"').filter(|part| part.starts_with("/static/")) {
+    // The style sheet's fonts, too, which pages name to load them early.
+    let css = service.page("/static/atelier.css").await.text();
+    let fonts = css.split("url(").skip(1).filter_map(|rest| rest.split(')').next());
+    for part in html.split('"').filter(|part| part.starts_with("/static/")).chain(fonts) {
         let asset = service.get(part).is(200).await;
         assert_eq!(asset.header("cache-control"), "public, max-age=31536000, immutable", "{part}");
     }
