@@ -45,12 +45,12 @@ impl Fields {
         lines.filter(|line| !line.is_empty() && seen.insert(*line)).map(str::to_owned).collect()
     }
 
-    /// Words to tick, each with whether it is chosen: all that are suggested if they are few, and those that are chosen.
+    /// Words to tick, each with whether it is chosen: these first, then those that are suggested, if they are few.
     pub(super) fn ticks(&self, name: &str, suggested: &[String]) -> Vec<(String, bool)> {
         let chosen = self.all(name);
-        let few = if suggested.len() <= FEW { suggested } else { &[] };
-        let others = chosen.iter().filter(|word| !few.contains(word)).map(|word| (word.clone(), true));
-        few.iter().map(|word| (word.clone(), chosen.contains(word))).chain(others).collect()
+        let few = suggested.iter().filter(|word| suggested.len() <= FEW && !chosen.contains(word));
+        let others: Vec<_> = few.map(|word| (word.clone(), false)).collect();
+        chosen.into_iter().map(|word| (word, true)).chain(others).collect()
     }
 
     /// The rows of a field by their numbers, each with its name. One that somebody filled in without a name is there, too.

@@ -101,7 +101,7 @@ async fn a_look_from_studio_is_live_once_its_form_is_stored(Demo(service): Demo)
     let saved = service.send("/outfits", saved).is(201).await.json()["id"].to_string();
     let is_live = async || {
         let looks = service.json("/articles/a-00134/looks").await;
-        looks["looks"][0]["name"] == format!("outfit-{saved}")
+        looks["looks"][0]["look"] == format!("outfit-{saved}")
     };
     let window = open(&service, Role::Merchandiser, &format!("/studio/outfits/{saved}")).await;
     window.click("#publish-button").await;
