@@ -129,9 +129,9 @@ impl Checked {
         })
     }
 
-    /// A rule is stored only once its warnings, if it has any, were shown.
+    /// A rule with warnings, and an active one, is stored only once they were shown.
     fn seen(&self) -> String {
-        self.warnings.join("\n")
+        told(&self.warnings)
     }
 }
 
@@ -290,7 +290,9 @@ pub(super) async fn store(
     };
     let mut saved = save(true).await?;
     if let Ok(changed) = &saved {
-        if go != "store" || details(changed).join("\n") != lines(&seen) {
+        let said = details(changed);
+        let is_told = lines(&seen) == told(&said) || said.is_empty() && rule.state != State::Active;
+        if go != "store" || !is_told {
             let checked = Checked::new(changed, &name, &state).await?;
             return Ok(render(&state, &visitor, edit, Some(&rule), Some(checked)).await?.into_response());
         }
@@ -303,6 +305,11 @@ pub(super) async fn store(
             refused(edit, Some(&rule)).await
         }
     }
+}
+
+/// The warnings that a page has shown, as its form tells them.
+pub(super) fn told(warnings: &[String]) -> String {
+    if warnings.is_empty() { "none".to_owned() } else { warnings.join("\n") }
 }
 
 /// Forms end lines as mails do.

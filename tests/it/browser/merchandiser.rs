@@ -50,9 +50,11 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     // It counts for some seconds.
     window.click_words("Recalled & gone").await;
     window.choose("#state", "active").await;
-    let ends = SystemTime::now() + Duration::from_secs(15);
+    let ends = SystemTime::now() + Duration::from_secs(20);
     let ends = calendar::rfc3339(ends).trim_end_matches('Z').to_owned();
     window.run(&format!("document.querySelector('#ends_at').value = '{ends}'")).await;
+    window.click("#store").await;
+    window.until_words("It is not stored yet.").await;
     window.click("#store").await;
     window.until(&format!("{state} === 'active'")).await;
     assert_ne!(suggested().await, best);

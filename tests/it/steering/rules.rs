@@ -612,6 +612,20 @@ async fn a_rule_is_told_previewed_and_stored_on_its_page(Demo(service): Demo) {
     browser.page("/merchandising").await.lacks(["Deleted rules"]);
     browser.page(own_page).await.lacks([deleted]);
     browser.get("/merchandising/rule?name=never").is(404).await;
+    // An active rule is shown before it is stored, also if nothing speaks against it.
+    let boost = [
+        ("name", "more"),
+        ("effect", "boost"),
+        ("factor", "2"),
+        ("articles.ids", &plain[0]),
+        ("state", "active"),
+        ("go", "store"),
+    ];
+    for (seen, status) in [("", 200), ("none", 303)] {
+        service.get("/rules/more").is(404).await;
+        browser.post("/merchandising/rule", &[&boost[..], &[("seen", seen)]].concat()).is(status).await;
+    }
+    service.get("/rules/more").is(200).await;
 }
 
 #[apply(on_sqlite)]
