@@ -102,6 +102,7 @@ struct Answer {
     /// The message's id.
     #[schema(schema_with = id_schema)]
     id: Value,
+    /// The method's result.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, required = false)]
     result: Option<Value>,

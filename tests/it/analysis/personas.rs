@@ -124,7 +124,7 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Stylist(service, sty
     // One outfit, by the link of a card; another method shows the same one.
     let number = html.between("/personas?method=latent-universal&amp;outfit=", "\"");
     let one = page(&format!("outfit={number}")).await;
-    one.has(["An outfit of c-", &format!("/personas?method=latent&amp;outfit={number}\"")]);
+    one.has(["An outfit of ", &format!("/personas?method=latent&amp;outfit={number}\"")]);
     assert_eq!(one.matches("largest: ").count(), 1, "{one}");
     page("customer=+").await.lacks(["largest: "]);
     page("customer=c-nobody").await.has(["There is no customer c-nobody."]);
@@ -134,7 +134,7 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(Stylist(service, sty
 
 #[apply(on_sqlite)]
 async fn erased_customers_are_not_shown(Stylist(service, stylist): Stylist) {
-    let shown = ready(&stylist, "method=latent").await.between("for c-", "<");
+    let shown = ready(&stylist, "method=latent").await.between(" · c-", "<");
     let customer = CustomerId::new(format!("c-{shown}")).unwrap();
     assert!(service.store.customers().remove(&customer, std::time::SystemTime::now().into()).await.unwrap());
     ready(&stylist, "method=latent").await.lacks([customer.as_str()]);

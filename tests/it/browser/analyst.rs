@@ -83,6 +83,7 @@ async fn asks_the_same_question_in_studio_and_side_by_side(Demo(service): Demo) 
     let board = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=&type=1:bag&type=3:coat&ask=3";
     window.goto(format!("/studio?{board}&price_max=150&own.occasion=office")).await;
     // What the customer refuses here is left out there.
+    window.click("#about-3-1").await;
     window.click_until("#not-3-1", "not for this customer undo").await;
     let names = async |list: &str| window.texts(list).await.into_iter().take(5).collect::<Vec<_>>();
     let suggested = names("[aria-labelledby=blank-3] .suggestions .name").await;

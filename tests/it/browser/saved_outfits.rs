@@ -43,7 +43,7 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
     window.fill("#copy-customer", "c-000010").await;
     window.click("#copy-button").await;
     window.until(&format!("!location.href.startsWith('{page}')")).await;
-    window.until_words("For c-000010").await;
+    window.until_words("For Ada Amsler").await;
 
     // On paper, there are only the pieces.
     window.chromium("Emulation.setEmulatedMedia", &json!({"media": "print"})).await;

@@ -145,7 +145,7 @@ async fn dresses_a_customer_in_ten_clicks_from_a_fresh_sign_in(db: TestDatabase)
 
     window.fill("#find", "sweden 0148").await;
     window.until_count("#found li", 1).await;
-    window.click_until("#found li a", "For c-014871").await;
+    window.click_until("#found li a", "For Odile Huber").await;
     assert_eq!(window.clicks(), 2, "one to sign in, one to choose the customer");
 
     window.click_words("office").await;

@@ -84,7 +84,7 @@ async fn offers(
     };
     let (page_similar, page_looks) = (page("similar").await, page("looks").await);
     let studio = browser.page(format!("/studio?customer={customer}&{OUTFIT}&k=5")).await;
-    let pick = browser.page(format!("/studio?customer={customer}&{OUTFIT}&pick=1&search=coat")).await;
+    let pick = browser.page(format!("/studio?customer={customer}&{OUTFIT}&pick=1&search=cotton")).await;
     let csv = browser.page(format!("/side-by-side.csv?customer={customer}&{OUTFIT}&k=5")).await;
     let tiles = pick.after("id=\"pick-title\"").all_between("class=\"tile\" href=\"", "\"");
     let filled = tiles.iter().map(|tile| tile.split("slot=").nth(2).unwrap());
@@ -131,7 +131,7 @@ async fn no_surface_offers_what_a_customer_owns(db: TestDatabase) {
         }
         let all = json!({"customer": customer, "outfit": ARTICLES, "filters": {"no_gos": false}});
         assert!(owned.contains(&ids(&service.suggest(all).await)[0]), "unless it is asked for");
-        let hidden = format!("/studio?customer={customer}&{OUTFIT}&pick=1&search=coat");
+        let hidden = format!("/studio?customer={customer}&{OUTFIT}&pick=1&search=cotton");
         browser.page(hidden).await.has(["as no-gos (", "owned)", "Include no-gos and owned pieces"]);
         left -= 1;
         if left == 0 {

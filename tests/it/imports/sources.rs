@@ -145,7 +145,7 @@ async fn a_source_that_lost_a_column_fails_until_it_is_forced(service: Service) 
     shop.set("id,type\na,hat\nb,coat\n", None);
     let (import, source) = service.fetch_source().await;
     source["state"]["failure"].as_str().unwrap().has(["price from 2 of the 2", "use force=true"]);
-    shop.set("id,type\na,hat\n,coat\n", None);
+    shop.set("id,type,price\na,hat,10\n,coat,1\n", None);
     let (_, bad) = service.fetch_source().await;
     bad["state"]["failure"]
         .as_str()

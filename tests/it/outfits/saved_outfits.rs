@@ -36,7 +36,7 @@ async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     browser.page(&page).await.has([
         "<span class=\"new\">Draft</span>",
         "<span>Blank</span>",
-        "For <a href=\"/studio?customer=c-014871\">c-014871</a>",
+        "For <a href=\"/studio?customer=c-014871\">Odile Huber · c-014871</a>",
     ]);
     let words = |revision: &'static str, name: &'static str, note: &'static str| {
         [("change", "words"), ("revision", revision), ("name", name), ("note", note)]
@@ -97,7 +97,7 @@ async fn a_draft_for_nobody_is_given_to_a_customer(Stylist(service, browser): St
         browser.post(&page, &fields).is(status).await.text().has(said);
     }
     let html = browser.page(&page).await;
-    html.has([">c-014871</a>", "Gave it to the customer"]).lacks([">Draft</span>"]);
+    html.has([">Odile Huber · c-014871</a>", "Gave it to the customer"]).lacks([">Draft</span>"]);
     assert_eq!(accepted().await, 1, "it is complete now");
 }
 
@@ -141,7 +141,7 @@ async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     put_customer(&service, "next", json!({})).await;
     copied("3", "next").await.0.to_lowercase().lacks(["c-014871"]);
     for (query, said) in [
-        ("find=autumn", &["5 outfits", "for c-000010", "for c-014871"][..]),
+        ("find=autumn", &["5 outfits", "for Ada Amsler", "for Odile Huber"][..]),
         ("find=autumn+c-000010", &["1 outfit</span>"]),
         ("find=autumn%2C+c-000010", &["1 outfit</span>"]),
         ("find=autumn&drafts=on", &["No outfits match"]),

@@ -91,7 +91,7 @@ async fn the_page_asks_before_it_forces(db: TestDatabase) {
     let service = shop(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let page = "/operations/releases/demo";
-    admin.page(page).await.lacks(["name=\"force\""]);
+    admin.page(page).await.lacks(["name=\"force\" value=\"true\""]);
     let refused = admin.post(page, &[("before", "")]).is(409).await.text();
     let expected = [
         "release demo has none of the catalogue&#39;s articles (2)",

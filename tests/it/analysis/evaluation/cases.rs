@@ -104,7 +104,7 @@ async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, ana
     let row = html.after("<tbody>").split("</tr>").next().unwrap();
     let (first, customer) = (all[0], all[0].customer);
     let cells = [
-        format!("<th scope=\"row\"><strong>{customer}</strong></th>"),
+        format!(" <span class=\"quiet small\">{customer}</span></th>"),
         format!("<td class=\"number\">{}<", first.cases),
         format!("{:.3}</td>", first.difference),
         format!("customer={customer}&#38;known=yes"),
@@ -114,7 +114,8 @@ async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, ana
 
 #[apply(on_sqlite)]
 async fn the_name_of_a_customer_leads(Analyst(service, analyst): Analyst) {
-    let id = analyst.page(CUSTOMERS).await.between("<th scope=\"row\"><strong>", "<");
+    let list = analyst.page(CUSTOMERS).await;
+    let id = list.after("<th scope=\"row\"><strong>").between("<span class=\"quiet small\">", "<");
     service.patch(format!("/customers/{id}"), json!({"features": {"name": "Jana Müller"}})).is(200).await;
     let outfit = "slot=a-00134&slot=&method=gsu";
     let both = format!("/side-by-side?customers={id},c-014871&{outfit}");

@@ -56,7 +56,7 @@ async fn new_articles_have_a_table(db: TestDatabase) {
     let html = evaluation_page(&db, &folder_with_figures).await;
     let (_, section) = html.split_once("<h2 id=\"new-articles\">").expect("there is a section");
     let expected = [
-        "In 1,234 slots, 10.4 % of all, the missing article is in no training outfit",
+        "In 1,234 further slots, 10.4 % of these and the others, the missing article is in no training outfit",
         "cannot suggest new ones: none, c, np, gs, latent,",
     ];
     text(section).has(expected);
