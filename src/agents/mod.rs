@@ -64,6 +64,7 @@ struct Message {
     id: Option<Value>,
     /// Such as `tools/list` or `tools/call`.
     method: String,
+    /// The method's parameters.
     #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = Object, required = false)]
     params: Option<Map<String, Value>>,
@@ -117,6 +118,7 @@ struct Answer {
 struct Failure {
     /// JSON-RPC's code of the error.
     code: i32,
+    /// The error in words.
     message: Cow<'static, str>,
     /// More about the error, such as the supported versions.
     #[serde(skip_serializing_if = "Option::is_none")]
