@@ -41,10 +41,10 @@ export interface components {
             id: string | number;
             /** @description Always `2.0`. */
             jsonrpc: string;
-            /** @description What the method gives. */
+            /** @description The method's result. */
             result?: Record<string, never>;
         };
-        /** @description What is wrong with a message. What is wrong with a tool's arguments is in its result. */
+        /** @description An error in a message. An error in a tool's arguments is in its result. */
         AgentError: {
             /**
              * Format: int32
@@ -53,7 +53,7 @@ export interface components {
             code: number;
             /** @description More about the error, such as the supported versions. */
             data?: Record<string, never>;
-            /** @description What is wrong. */
+            /** @description The error in words. */
             message: string;
         };
         /**
@@ -71,7 +71,7 @@ export interface components {
             jsonrpc: components["schemas"]["JsonRpc"];
             /** @description Such as `tools/list` or `tools/call`. */
             method: string;
-            /** @description What the method takes. */
+            /** @description The method's parameters. */
             params?: Record<string, never>;
         };
         Alive: {
@@ -94,7 +94,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description The release that answers, the live one if it is not given. Once the experiment runs, one release is loaded beside the live one.
+             * @description The release that answers, the live one if it is not given. Once the experiment runs, one release is loaded next to the live one.
              * @example winter
              */
             release?: string | null;
@@ -135,7 +135,7 @@ export interface components {
             returned: number;
             /**
              * Format: double
-             * @description What was paid less what was paid back, in the shop's currency.
+             * @description Payments less refunds, in the shop's currency.
              */
             revenue: number;
             /**
@@ -226,7 +226,7 @@ export interface components {
             price?: components["schemas"]["ArticlePrice"] | null;
             stock?: components["schemas"]["Stock"] | null;
             type?: components["schemas"]["ArticleType"];
-            /** @description What a basket holds of it. The article's `sizes` and `stock` follow from theirs. */
+            /** @description Its variants, as baskets hold them. The article's `sizes` and `stock` follow from theirs. */
             variants?: components["schemas"]["Variant"][] | null;
         } & {
             [key: string]: unknown;
@@ -250,7 +250,7 @@ export interface components {
             price?: components["schemas"]["ArticlePrice"] | null;
             stock?: components["schemas"]["Stock"] | null;
             type: components["schemas"]["ArticleType"];
-            /** @description What a basket holds of it. The article's `sizes` and `stock` follow from theirs. */
+            /** @description Its variants, as baskets hold them. The article's `sizes` and `stock` follow from theirs. */
             variants?: components["schemas"]["Variant"][] | null;
         } & {
             [key: string]: unknown;
@@ -285,22 +285,22 @@ export interface components {
             id: components["schemas"]["ArticleId"];
             type: components["schemas"]["ArticleType"];
             /**
-             * @description What the live release does not know of an article that it was not trained with. An attribute `warnings` is stored, but
-             *     not in this answer.
+             * @description Values that the live release does not know, if it was not trained with the article. An attribute `warnings` is
+             *     stored, but not in this answer.
              */
             warnings: components["schemas"]["Finding"][];
         } & {
             [key: string]: unknown;
         };
         /**
-         * @description What an article is.
+         * @description The kind of article.
          * @example coat
          */
         ArticleType: string;
         /** @description An entry of the audit log. */
         AuditEntry: {
             /**
-             * @description What was done.
+             * @description The action.
              * @example customer.put
              */
             action: string;
@@ -314,7 +314,7 @@ export interface components {
              * @example key
              */
             by: string;
-            /** @description What changed, or how much. */
+            /** @description The change, or its size. */
             details: {
                 [key: string]: unknown;
             };
@@ -574,11 +574,11 @@ export interface components {
             season?: string | null;
             /** @description The tags of a published look. */
             tags?: string[];
-            /** @description What customers read above it. */
+            /** @description The heading above it. */
             title?: string | null;
             /**
              * Format: double
-             * @description What they cost together; null if one has no price in the shop's currency, or prices are not public.
+             * @description The sum of their prices; null if one has no price in the shop's currency, or prices are not public.
              */
             total?: number | null;
         };
@@ -672,7 +672,7 @@ export interface components {
             notes: components["schemas"]["Note"][];
             /** @description With drafts, and with those that were deleted and can still be brought back. */
             outfits: components["schemas"]["Outfit"][];
-            /** @description What they own is not suggested again. */
+            /** @description Owned articles, which are not suggested again. */
             purchases: components["schemas"]["Purchase"][];
             /**
              * @description When the profile changed last.
@@ -722,7 +722,7 @@ export interface components {
             /** @description Features that the schema does not have. They are stored, but models do not see them. */
             warnings: components["schemas"]["Finding"][];
         };
-        /** @description What an encoder of images or texts makes of the article, or up to 8 such lists by name; at most 4096 numbers. */
+        /** @description The numbers of an encoder of images or texts, or up to 8 such lists by name; at most 4096 numbers. */
         Embedding: number[] | {
             [key: string]: number[];
         };
@@ -781,7 +781,7 @@ export interface components {
         /** @description The result for one of several events. */
         EventItem: components["schemas"]["EventReceipt"] | components["schemas"]["Problem"];
         /**
-         * @description What happened to an article.
+         * @description An event of an article.
          * @enum {string}
          */
         EventKind: "viewed" | "added" | "bought" | "returned" | "kept" | "rejected";
@@ -809,7 +809,7 @@ export interface components {
             /** @description How it belongs to a suggestion: `ticket` or `window`; null if it does not. */
             attribution?: string | null;
             /**
-             * @description What happened.
+             * @description Kind of event.
              * @example bought
              */
             kind: string;
@@ -822,7 +822,7 @@ export interface components {
             time: string;
             /**
              * Format: double
-             * @description What was paid or paid back, in the shop's currency.
+             * @description Amount paid or refunded, in the shop's currency.
              */
             value?: number | null;
         };
@@ -932,7 +932,7 @@ export interface components {
             /** @description The arm that is shipped. */
             winner?: string | null;
         };
-        /** @description What the figures say. */
+        /** @description The conclusion from the figures. */
         ExperimentDecision: {
             /**
              * @description `collecting`: not yet. `winner`: this arm is better. `no-difference`: no arm differs by as much as `effect`. `broken-split`: the
@@ -942,7 +942,7 @@ export interface components {
             /** @description The better arm, if there is one. */
             winner?: string | null;
         };
-        /** @description What an experiment shows. Look at it as often as you like. */
+        /** @description An experiment's figures. Look as often as you like. */
         ExperimentFigures: {
             arms: components["schemas"]["ArmFigures"][];
             /**
@@ -965,7 +965,7 @@ export interface components {
             split_p: number;
         };
         /**
-         * @description What an arm must not exceed by more than chance, among its last 200 answers of a replica or more.
+         * @description An arm beyond one of these by more than chance stops the experiment. Judged by a replica's last 200 answers or more.
          * @example {
          *       "empty": 0.05,
          *       "errors": 0.01,
@@ -1000,7 +1000,7 @@ export interface components {
             returned?: number | null;
         };
         /**
-         * @description What arms are compared by, for each completion that was shown.
+         * @description The measure that arms are compared by, for each completion shown.
          * @enum {string}
          */
         ExperimentMetric: "accepted" | "bought" | "kept" | "revenue";
@@ -1127,7 +1127,7 @@ export interface components {
              */
             mirror_limit?: number | null;
             /**
-             * @description What happens to the rows that are stored.
+             * @description How rows change the stored ones.
              * @default replace
              */
             mode?: components["schemas"]["Mode"];
@@ -1171,7 +1171,7 @@ export interface components {
              */
             every?: string | null;
         };
-        /** @description What came of a feed's fetches. */
+        /** @description Result of a feed's fetches. */
         FeedStatus: {
             /**
              * @description When it is fetched next; null without a schedule.
@@ -1277,7 +1277,7 @@ export interface components {
         /** @description The result for one of several events. */
         FeedbackItem: components["schemas"]["Accepted"] | components["schemas"]["Problem"];
         /**
-         * @description What became of a suggestion.
+         * @description The outcome of a suggestion.
          * @enum {string}
          */
         FeedbackKind: "shown" | "accepted" | "bought" | "returned" | "kept" | "rejected";
@@ -1300,7 +1300,7 @@ export interface components {
             /** @description The completion that suggested. */
             completion_id: string;
             /**
-             * @description What happened.
+             * @description Kind of event.
              * @example bought
              */
             kind: string;
@@ -1356,7 +1356,7 @@ export interface components {
          *     of a JSON Lines body.
          */
         Finding: {
-            /** @description What was found, what was expected, what to do. */
+            /** @description The error, what was expected, and what to do. */
             detail: string;
             /**
              * Format: int64
@@ -1438,7 +1438,7 @@ export interface components {
             rows: number;
         };
         ImportLineError: {
-            /** @description What is wrong with the line. */
+            /** @description The error in the line. */
             detail: string;
             /**
              * Format: int64
@@ -1459,7 +1459,7 @@ export interface components {
              */
             total: number;
         };
-        /** @description What an import did, or why it failed. */
+        /** @description An import's result, or why it failed. */
         ImportResult: {
             /**
              * Format: int64
@@ -1510,7 +1510,7 @@ export interface components {
              * @description Rows that were already stored.
              */
             unchanged: number;
-            /** @description What is unusual about good rows, and what the live release does not know of new articles. Not in lists. */
+            /** @description Unusual values of good rows, and values of new articles that the live release does not know. Not in lists. */
             warnings?: components["schemas"]["Finding"][] | null;
         };
         Imports: {
@@ -1577,7 +1577,7 @@ export interface components {
             /** @description Words to find looks by. */
             tags?: string[];
             /**
-             * @description What customers read above it.
+             * @description The heading above it.
              * @example Autumn office
              */
             title?: string | null;
@@ -1588,7 +1588,7 @@ export interface components {
             when?: components["schemas"]["RuleWhen"];
         };
         /**
-         * @description What happens to a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
+         * @description The fate of a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it.
          * @enum {string}
          */
         LookIfMissing: "replace" | "withhold";
@@ -1673,7 +1673,7 @@ export interface components {
             release: string;
         };
         /**
-         * @description What a feed does to the rows that are stored.
+         * @description How a feed changes the stored rows.
          * @enum {string}
          */
         Mode: "replace" | "merge" | "mirror" | "delete";
@@ -1701,12 +1701,12 @@ export interface components {
              */
             by: string;
             /**
-             * @description What it says.
+             * @description Its text.
              * @example Prefers to be called in the evening
              */
             note: string;
         };
-        /** @description What is for sale at this moment. */
+        /** @description An article's current offer. */
         Offer: {
             in_stock?: components["schemas"]["InStock"] | null;
             price?: components["schemas"]["ArticlePrice"] | null;
@@ -1768,7 +1768,7 @@ export interface components {
              * @example 2026-12-05T14:34:00Z
              */
             link_expires_at?: string | null;
-            /** @description What the link says above the outfit. */
+            /** @description The text above the outfit at the customer's link. */
             message?: string;
             /**
              * @description Its name, which the customer sees if the outfit is shown to them.
@@ -1785,7 +1785,7 @@ export interface components {
              * @example saved
              */
             origin: string;
-            /** @description What the customer answered there. */
+            /** @description The customer's answers at the link. */
             replies?: components["schemas"]["Reply"][];
             /**
              * @description The split of an imported outfit: `train`, `validation` or `test`.
@@ -1927,7 +1927,7 @@ export interface components {
                 /** @description Words to find looks by. */
                 tags?: string[];
                 /**
-                 * @description What customers read above it.
+                 * @description The heading above it.
                  * @example Autumn office
                  */
                 title?: string | null;
@@ -2014,7 +2014,7 @@ export interface components {
              * @example invalid
              */
             code: string;
-            /** @description What was found, what was expected, what to do. */
+            /** @description The error, what was expected, and what to do. */
             detail: string;
             /** @description The located errors. */
             errors?: components["schemas"]["Finding"][];
@@ -2155,7 +2155,7 @@ export interface components {
             /** @description The slots whose articles they have. */
             slots: number[];
         };
-        /** @description What a customer says about an outfit that they see by their link. */
+        /** @description A customer's answer to an outfit that they see by their link. */
         Reply: {
             /**
              * @description The piece that they dislike.
@@ -2173,7 +2173,7 @@ export interface components {
              */
             kind: string;
             /**
-             * @description What they wrote.
+             * @description The customer's text.
              * @example Is it warm?
              */
             text?: string;
@@ -2210,7 +2210,7 @@ export interface components {
             effect: components["schemas"]["RuleEffect"];
             /**
              * Format: date-time
-             * @description It counts no longer from then on.
+             * @description It stops applying at that time.
              */
             ends_at?: string | null;
             /**
@@ -2285,11 +2285,11 @@ export interface components {
             types?: string[];
         };
         /**
-         * @description What a rule does.
+         * @description A rule's effect.
          * @enum {string}
          */
         RuleEffect: "exclude" | "boost" | "bury" | "pin" | "quota" | "pair" | "never-together";
-        /** @description What a rule changes, as far as feedback shows. */
+        /** @description A rule's effect, as far as feedback shows. */
         RuleEffects: {
             acceptance_gain?: components["schemas"]["Share"] | null;
             purchase_gain?: components["schemas"]["Share"] | null;
@@ -2339,7 +2339,7 @@ export interface components {
         RulePatch: {
             [key: string]: unknown;
         };
-        /** @description What would change if the rule applied now. */
+        /** @description The changes if the rule applied now. */
         RulePreview: {
             /** @description Number of answers that would change. */
             changed: number;
@@ -2389,7 +2389,7 @@ export interface components {
             article_count: number;
             preview?: components["schemas"]["RulePreview"] | null;
             rule: components["schemas"]["Rule"];
-            /** @description What may be wrong with it: no articles, all of them out of stock, or another active rule that contradicts it. */
+            /** @description Warnings: it has no articles, all of them out of stock, or another active rule that contradicts it. */
             warnings: components["schemas"]["Warning"][];
         };
         /** @description Requests that meet every condition given. */
@@ -2446,7 +2446,7 @@ export interface components {
             returned: number;
             /**
              * Format: double
-             * @description What was paid less what was paid back, in the shop's currency, as far as events say it.
+             * @description Payments less refunds, in the shop's currency, as far as events say it.
              */
             revenue: number;
         };
@@ -2501,7 +2501,7 @@ export interface components {
             /** @description The slot of the article that fits least, compared with others of its type. */
             weakest: number;
         };
-        /** @description A release beside the live one. */
+        /** @description A release next to the live one. */
         SecondRelease: {
             /** @description The experiment that needs it. */
             experiment: string;
@@ -2568,7 +2568,7 @@ export interface components {
         }[] | {
             [key: string]: number;
         };
-        /** @description What the customer can put into the basket. */
+        /** @description The variant to put into the basket. */
         SuggestedVariant: {
             /**
              * @description Why `variant` is null: `none-fits`, or `size-unknown` if the customer's features do not say which one fits.
@@ -2642,7 +2642,7 @@ export interface components {
             value: string;
         };
         /**
-         * @description What a basket holds of an article. Other fields are kept as they are.
+         * @description A variant, as baskets hold it. Other fields are kept as they are.
          * @example {
          *       "id": "TSH-1-NV-M",
          *       "options": {
@@ -2662,7 +2662,7 @@ export interface components {
             image?: string;
             /** @description The address of its page. */
             link?: string;
-            /** @description What the customer chooses, by name. */
+            /** @description The customer's choices, by name. */
             options?: {
                 [key: string]: string;
             };
@@ -2684,7 +2684,7 @@ export interface components {
              * @example article-not-in-release
              */
             code: string;
-            /** @description What was found, and what it means for the answer. */
+            /** @description The finding, and what it means for the answer. */
             detail: string;
         };
     };

@@ -29,7 +29,7 @@ class AgentAnswer(TypedDict):
 
 
 class AgentError(TypedDict):
-    """What is wrong with a message. What is wrong with a tool's arguments is in its result."""
+    """An error in a message. An error in a tool's arguments is in its result."""
 
     code: int
     data: NotRequired[dict[str, Any]]
@@ -132,7 +132,7 @@ ArticleStored: TypeAlias = dict[str, Any]
 
 
 ArticleType: TypeAlias = 'str'
-"""What an article is."""
+"""The kind of article."""
 
 
 class AuditEntry(TypedDict):
@@ -313,7 +313,7 @@ class CustomerPut(TypedDict):
 
 
 Embedding: TypeAlias = 'list[float] | dict[str, list[float]]'
-"""What an encoder of images or texts makes of the article, or up to 8 such lists by name; at most 4096 numbers."""
+"""The numbers of an encoder of images or texts, or up to 8 such lists by name; at most 4096 numbers."""
 
 
 class Event(TypedDict):
@@ -351,7 +351,7 @@ EventItem: TypeAlias = 'EventReceipt | Problem'
 
 
 EventKind: TypeAlias = "Literal['viewed', 'added', 'bought', 'returned', 'kept', 'rejected']"
-"""What happened to an article."""
+"""An event of an article."""
 
 
 class EventReceipt(TypedDict):
@@ -408,14 +408,14 @@ class Experiment(TypedDict):
 
 
 class ExperimentDecision(TypedDict):
-    """What the figures say."""
+    """The conclusion from the figures."""
 
     state: str
     winner: NotRequired[str | None]
 
 
 class ExperimentFigures(TypedDict):
-    """What an experiment shows. Look at it as often as you like."""
+    """An experiment's figures. Look as often as you like."""
 
     arms: list[ArmFigures]
     days: float
@@ -428,7 +428,7 @@ class ExperimentFigures(TypedDict):
 
 
 class ExperimentLimits(TypedDict):
-    """What an arm must not exceed by more than chance, among its last 200 answers of a replica or more."""
+    """An arm beyond one of these by more than chance stops the experiment. Judged by a replica's last 200 answers or more."""
 
     empty: NotRequired[float | None]
     errors: NotRequired[float | None]
@@ -437,7 +437,7 @@ class ExperimentLimits(TypedDict):
 
 
 ExperimentMetric: TypeAlias = "Literal['accepted', 'bought', 'kept', 'revenue']"
-"""What arms are compared by, for each completion that was shown."""
+"""The measure that arms are compared by, for each completion shown."""
 
 
 ExperimentPatch: TypeAlias = 'dict[str, Any]'
@@ -505,7 +505,7 @@ class FeedSchedule(TypedDict):
 
 
 class FeedStatus(TypedDict):
-    """What came of a feed's fetches."""
+    """Result of a feed's fetches."""
 
     due_at: NotRequired[str | None]
     failure: NotRequired[str | None]
@@ -548,7 +548,7 @@ FeedbackItem: TypeAlias = 'Accepted | Problem'
 
 
 FeedbackKind: TypeAlias = "Literal['shown', 'accepted', 'bought', 'returned', 'kept', 'rejected']"
-"""What became of a suggestion."""
+"""The outcome of a suggestion."""
 
 
 FeedbackSource: TypeAlias = "Literal['shop', 'pages']"
@@ -636,7 +636,7 @@ class ImportProgress(TypedDict):
 
 
 class ImportResult(TypedDict):
-    """What an import did, or why it failed."""
+    """An import's result, or why it failed."""
 
     absent: int
     added: int
@@ -686,7 +686,7 @@ class Look(TypedDict):
 
 
 LookIfMissing: TypeAlias = "Literal['replace', 'withhold']"
-"""What happens to a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it."""
+"""The fate of a look if the customer cannot have one of its articles: it is sold out, does not fit, or a rule excludes it."""
 
 
 LookPatch: TypeAlias = 'dict[str, Any]'
@@ -738,7 +738,7 @@ class Methods(TypedDict):
 
 
 Mode: TypeAlias = "Literal['replace', 'merge', 'mirror', 'delete']"
-"""What a feed does to the rows that are stored."""
+"""How a feed changes the stored rows."""
 
 
 class MovedBy(TypedDict):
@@ -758,7 +758,7 @@ class Note(TypedDict):
 
 
 class Offer(TypedDict):
-    """What is for sale at this moment."""
+    """An article's current offer."""
 
     in_stock: NotRequired[InStock | None]
     price: NotRequired[ArticlePrice | None]
@@ -940,7 +940,7 @@ class RememberedOutfits(TypedDict):
 
 
 class Reply(TypedDict):
-    """What a customer says about an outfit that they see by their link."""
+    """A customer's answer to an outfit that they see by their link."""
 
     article: NotRequired[str | None]
     at: str
@@ -985,11 +985,11 @@ class RuleArticles(TypedDict):
 
 
 RuleEffect: TypeAlias = "Literal['exclude', 'boost', 'bury', 'pin', 'quota', 'pair', 'never-together']"
-"""What a rule does."""
+"""A rule's effect."""
 
 
 class RuleEffects(TypedDict):
-    """What a rule changes, as far as feedback shows."""
+    """A rule's effect, as far as feedback shows."""
 
     acceptance_gain: NotRequired[Share | None]
     purchase_gain: NotRequired[Share | None]
@@ -1016,7 +1016,7 @@ RulePatch: TypeAlias = 'dict[str, Any]'
 
 
 class RulePreview(TypedDict):
-    """What would change if the rule applied now."""
+    """The changes if the rule applied now."""
 
     changed: int
     gains: list[RuleMove]
@@ -1091,7 +1091,7 @@ class Scored(TypedDict):
 
 
 class SecondRelease(TypedDict):
-    """A release beside the live one."""
+    """A release next to the live one."""
 
     experiment: str
     loaded: bool
@@ -1119,7 +1119,7 @@ Stock: TypeAlias = 'int | list[dict[str, Any]] | dict[str, int]'
 
 
 class SuggestedVariant(TypedDict):
-    """What the customer can put into the basket."""
+    """The variant to put into the basket."""
 
     no_variant: NotRequired[str | None]
     variant: NotRequired[Variant | None]
@@ -1144,7 +1144,7 @@ class UnknownValue(TypedDict):
 
 
 Variant: TypeAlias = dict[str, Any]
-"""What a basket holds of an article. Other fields are kept as they are."""
+"""A variant, as baskets hold it. Other fields are kept as they are."""
 
 
 class Warning(TypedDict):
