@@ -481,7 +481,8 @@ async fn announce(scheme: &str, address: SocketAddr, access: &Access, key: Optio
     };
     lines += "\n";
     if access.rule() == RequireKey::Demo {
-        lines += &format!("A product page of a shop: {scheme}://{}/demo/shop\n", reachable(&address).0);
+        let shop = [scheme, "://", &reachable(&address).0, "/demo/shop\n"];
+        lines.extend(["A product page of a shop: "].into_iter().chain(shop));
     }
     if let Some(key) = key {
         lines.extend(["API key for programs, shown only now: ", key.as_str(), "\n"]);
