@@ -481,8 +481,7 @@ async fn announce(scheme: &str, address: SocketAddr, access: &Access, key: Optio
     };
     lines += "\n";
     if access.rule() == RequireKey::Demo {
-        let shop = [scheme, "://", &reachable(&address).0, "/demo/shop\n"];
-        lines.extend(["A product page of a shop: "].into_iter().chain(shop));
+        lines.extend(["A product page of a shop: ", scheme, "://", &reachable(&address).0, "/demo/shop\n"]);
     }
     if let Some(key) = key {
         lines.extend(["API key for programs, shown only now: ", key.as_str(), "\n"]);

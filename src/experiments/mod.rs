@@ -41,7 +41,7 @@ use crate::{
         fault::{Fault, Field},
     },
     releases::{
-        ActivateError, LiveRelease, RELEASE, ROUTING, Releases,
+        ACTIVATE, ActivateError, LiveRelease, RELEASE, ROUTING, Releases, SET_ROUTING,
         arms::{Arms, Chosen, PARTS, Split},
         routing::Routing,
     },
@@ -292,7 +292,7 @@ impl Experiment {
             consequences.push(Consequence::Set {
                 setting: RELEASE,
                 value: second.name().to_owned(),
-                action: "release.activate",
+                action: ACTIVATE,
                 subject: second.name().to_owned(),
                 details: json!({"before": live.map(LiveRelease::name), "after": second.name()}),
             });
@@ -303,7 +303,7 @@ impl Experiment {
             consequences.push(Consequence::Set {
                 setting: ROUTING,
                 value: serde_json::to_string(&next).expect("a routing is plain JSON"),
-                action: "routing.set",
+                action: SET_ROUTING,
                 subject: ROUTING.to_owned(),
                 details: json!({"before": routing.to_string(), "after": next.to_string()}),
             });

@@ -322,6 +322,9 @@ const RETRY: Duration = Duration::from_secs(30);
 pub(super) const ROUTING: &str = "routing";
 pub(super) const RELEASE: &str = "release";
 const HOLDOUT: &str = "holdout";
+/// Actions in the audit log.
+pub(crate) const ACTIVATE: &str = "release.activate";
+pub(crate) const SET_ROUTING: &str = "routing.set";
 
 impl Releases {
     /// `models` is the folder of releases, and `currency` the shop's.
@@ -497,7 +500,7 @@ impl Releases {
         if !force {
             next.check_share(self.least_known)?;
         }
-        let entry = Entry::new("release.activate", name, json!({"before": before, "after": name}));
+        let entry = Entry::new(ACTIVATE, name, json!({"before": before, "after": name}));
         let settings = self.store.by(author);
         let set = settings.settings().set_unless(RELEASE, name, &entry, now, compares_releases).await?;
         set.map_err(|experiment| ActivateError::Compared { experiment })?;
@@ -552,8 +555,7 @@ impl Releases {
     pub async fn route(&self, routing: Routing, author: Author, now: Timestamp) -> Result<(), StoreError> {
         let text = serde_json::to_string(&routing).expect("a routing is plain JSON");
         let before = self.current().map(|live| live.routing.to_string());
-        let entry =
-            Entry::new("routing.set", ROUTING, json!({"before": before, "after": routing.to_string()}));
+        let entry = Entry::new(SET_ROUTING, ROUTING, json!({"before": before, "after": routing.to_string()}));
         self.store.by(author).settings().set(ROUTING, &text, &entry, now).await?;
         self.apply_change().await;
         Ok(())

@@ -37,7 +37,7 @@ pub struct Composition {
     pub own: Option<u32>,
     /// Its values' numbers, ascending.
     pub values: Box<[u32]>,
-    /// Its averages where it says nothing that a value stands for. Own vectors include them, so only articles without
+    /// The averages of attributes for which it has no known value. Own vectors include them, so only articles without
     /// them have them here.
     pub averages: Box<[Arc<Average>]>,
     /// Its embedding as models take it. Own vectors include it, so only articles without them have it here.

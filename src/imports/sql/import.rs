@@ -511,7 +511,7 @@ impl TableCounts {
 
 impl Store {
     /// Makes the rows of an import of the last week what they were before it, at once for all readers. Rows that were changed or
-    /// deleted since stay as they are. Customers whom it added stay, too, because they may have outfits by now. None if the import
+    /// deleted since stay as they are. Customers that it added stay, because they may have outfits by now. None if the import
     /// cannot be undone.
     ///
     /// `Busy` if another import runs all the time.

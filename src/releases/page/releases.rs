@@ -33,7 +33,7 @@ use crate::{
             shell::{Page, Shell},
         },
     },
-    releases::{ActivateError, LiveRelease, release_folder::Listed},
+    releases::{ACTIVATE, ActivateError, LiveRelease, release_folder::Listed},
 };
 
 #[derive(Template)]
@@ -49,8 +49,6 @@ struct ReleasesPage {
 }
 
 const PAGE: &str = "/operations/releases";
-/// The action of an activation in the audit log.
-const ACTIVATE: &str = "release.activate";
 
 /// A change of the live release.
 struct Activation {

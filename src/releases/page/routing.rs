@@ -21,7 +21,7 @@ use crate::{
             shell::{Page, Shell},
         },
     },
-    releases::{LiveRelease, routing::Routing},
+    releases::{LiveRelease, SET_ROUTING, routing::Routing},
 };
 
 #[derive(Template)]
@@ -39,8 +39,6 @@ struct RoutingPage {
 }
 
 const PAGE: &str = "/operations/routing";
-/// The action of a change in the audit log.
-const SET: &str = "routing.set";
 
 impl RoutingPage {
     /// The method that the routing names and the release does not have.
@@ -57,7 +55,7 @@ pub(crate) async fn page(
 ) -> Result<Html<String>, Problem> {
     let proposal = Proposal::from_routing(state.live_release()?.routing);
     let mut page = routing_page(&state, &visitor, proposal, None)?;
-    let entry = change::undoable(&state, visitor.author(), SET, undo).await?;
+    let entry = change::undoable(&state, visitor.author(), SET_ROUTING, undo).await?;
     page.undo = entry.map(|entry| {
         let part = |part: &str| entry.details.get(part).and_then(Value::as_str).unwrap_or_default();
         let method =
@@ -149,7 +147,7 @@ pub(crate) async fn set(
     Form(proposal): Form<Proposal>,
 ) -> Result<Response, Problem> {
     let (live, author) = (state.live_release()?, visitor.author());
-    change::check_undo(&state, author, SET, proposal.undo).await?;
+    change::check_undo(&state, author, SET_ROUTING, proposal.undo).await?;
     let routing = match proposal.read(&live) {
         Ok(routing) => routing,
         Err(wrong) => return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY),
@@ -160,7 +158,7 @@ pub(crate) async fn set(
     }
     let (own, now) = (state.clone(), state.now());
     uncancelled(async move { own.releases().route(routing, author, now).await }).await?;
-    Ok(change::made(&state, author, SET, PAGE).await?.into_response())
+    Ok(change::made(&state, author, SET_ROUTING, PAGE).await?.into_response())
 }
 
 /// A routing as a form and an address have it.

@@ -21,7 +21,7 @@ pub(crate) type Wrong = Vec<(String, String)>;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(crate) struct Fields(BTreeMap<String, Vec<String>>);
 
-/// Suggestions that are at most so many are all shown.
+/// Up to this many suggestions are all shown.
 const FEW: usize = 12;
 
 impl Fields {

@@ -119,7 +119,7 @@ pub(super) struct LookForm {
     order: u32,
 }
 
-/// Where a look is shown, to whom, and when.
+/// The pages, customers and times of a look, in sentences.
 pub(super) fn tell(look: &Look, state: &AppState) -> Vec<String> {
     let requests = requests(&look.when, &state.notation).join(", and ");
     let to = if requests.is_empty() { "all customers".to_owned() } else { format!("customers {requests}") };

@@ -18,7 +18,7 @@ async fn reads_reasons_in_words_and_figures_on_demand(db: TestDatabase) {
     let (service, window) = stylist(&db, BOARD).await;
     window.click(".suggestions > li:has(.reasons) .more").await;
     let why = window.text(".menu:popover-open .reasons").await;
-    // Three bands each way, and no factor above 20. The lift says with whom it compares.
+    // Three bands each way, and no factor above 20. The lift names the customer that it compares with.
     why.has(["Why", "likely because", "×", "in all, compared with an unknown customer"]);
     window.press("Escape").await;
     window.until_gone(".menu:popover-open").await;
