@@ -6,7 +6,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -27,6 +27,8 @@ use crate::{
 const WRITERS: usize = 8;
 /// Concurrent requests that check what is stored.
 const LOOKING: usize = 8;
+/// How long a server may take to store what each writer sends twice.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Events in a list.
 const TOGETHER: usize = 10;
 
@@ -60,24 +62,28 @@ fn run(setup: &Setup, form: Form) -> Ran {
         let began = Instant::now();
         let server = setup.start()?;
         back.push(began.elapsed());
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, whole) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let mut writers = JoinSet::new();
         for (number, written) in written.iter().enumerate() {
-            let (service, stop) = (service.clone(), Arc::clone(&stop));
+            let (service, stop, whole) = (service.clone(), Arc::clone(&stop), Arc::clone(&whole));
             let (written, counter) = (Arc::clone(written), Arc::clone(&counter));
             writers.spawn_on(
                 async move {
                     while !stop.load(Ordering::Relaxed) {
                         let next = counter.fetch_add(1, Ordering::Relaxed);
                         // The kill: what was sent then need not be stored.
-                        let _ = write(&service, number, next, &written).await;
+                        let is_whole = write(&service, number, next, &written).await.is_ok();
+                        whole.fetch_add(usize::from(is_whole), Ordering::Relaxed);
                     }
                 },
                 runtime.handle(),
             );
         }
-        // At a random moment.
-        thread::sleep(Duration::from_millis(300 + 37 * (kill % 19)));
+        // At a random moment after enough was written, however slow the machine is.
+        while whole.load(Ordering::Relaxed) < 2 * WRITERS && began.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(10));
+        }
+        thread::sleep(Duration::from_millis(37 * (kill % 19)));
         server.kill()?;
         stop.store(true, Ordering::Relaxed);
         runtime.block_on(async { while writers.join_next().await.is_some() {} });

@@ -76,7 +76,14 @@ impl Worker {
                     run.finish(answers.into_iter().map(|answer| answer.map_err(failed)), took);
                 }
                 Err(error) => {
-                    tracing::error!(method = %self.method, %error, questions, "a run failed");
+                    let method = self.method;
+                    // More work than the machine can do is no fault to mend.
+                    match error {
+                        ModelError::Timeout { .. } => {
+                            tracing::warn!(%method, %error, questions, "a run was ended")
+                        }
+                        _ => tracing::error!(%method, %error, questions, "a run failed"),
+                    }
                     let reason = |waited| match &error {
                         ModelError::Remote { .. } => AskError::Unreachable(error.to_string()),
                         ModelError::Timeout { .. } => AskError::Deadline { waited },
