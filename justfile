@@ -54,7 +54,7 @@ clients:
 # Take a picture of every page, on a wide screen and a phone, in light and dark mode, into target/pictures; docs/images gets
 # those that the documents show.
 pictures:
-    ATELIER_PICTURES="$PWD/target/pictures" cargo test -p atelier --test it -- browser::every_page --test-threads 2
+    ATELIER_PICTURES="$PWD/target/pictures" cargo test -p atelier --test it -- browser::every_page browser::widget --test-threads 2
     rm -f docs/images/*.webp
     for name in $(grep -oh 'images/[a-z0-9-]*\.webp' README.md docs/*.md | sort -u); do cp "target/pictures/${name#images/}" docs/images/; done
 

@@ -8,6 +8,6 @@ for seed in 1 2 3 4 5; do for method in none c np gs gsu; do
     --set model.dropout_elsewhere=0.0 --set fit.drop_profile=0.0 --set fit.drop_feature=0.0
 done; done
 for seed in 1 2 3; do at fit --method match --seed $seed --data data/fifth --set fit.calibrate=false; done
-at research oracle --data data/fifth --slots 1000 --customers 20000 --json oracle.json
+cargo run --release -q -p atelier-training --example research -- oracle --data data/fifth --slots 1000 --customers 20000 --json oracle.json
 at evaluate --data data/fifth --runs runs/fifth/* --out all.json
 at table --runs runs/fifth/* --baselines all.json --oracle oracle.json --json fifth.json

@@ -4,7 +4,7 @@ set -eu
 at() { target/release/atelier-training "$@"; }
 python3 training/research/complete_journey.py data/groceries
 at import data/groceries --out data/journey
-at baselines --data data/journey --json baselines.json
+at evaluate --data data/journey --out baselines.json
 for seed in 1 2 3; do
   for method in none c np gs gsu; do
     at fit --data data/journey --method $method --seed $seed --epochs 15 --patience 15 --learning-rate 0.001 \

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The whole loop on a simulated shop, through the real programs: events, a refresh, an experiment, a decision, a better release.
 
-    cargo build --release
-    PATH="$PWD/target/release:$PATH" python3 training/research/loop.py loop
+    cargo build --release --workspace --example research --bins
+    PATH="$PWD/target/release:$PWD/target/release/examples:$PATH" python3 training/research/loop.py loop
 
 The script creates the folder `loop`: loop.json has all figures, and the database, releases and logs lie beside it.
 
@@ -200,7 +200,7 @@ def main():
 def loop(shop, options):
     world = ["--seed", str(options.seed), "--movement", str(options.movement)]
     figures = {"seed": options.seed, "movement": options.movement, "weeks": [], "days": []}
-    shop.must("atelier-training", "research", "shop", "--out", "shop", "--weeks", str(PAST + 2), *SIZE, *world)
+    shop.must("research", "shop", "--out", "shop", "--weeks", str(PAST + 2), *SIZE, *world)
     (shop.folder / "settings.toml").write_text(SETTINGS)
     shop.must("atelier-training", "import", "shop/first", "--out", "data")
     shop.must("atelier-training", "fit", "--data", "data", "--config", "settings.toml", "--run", "run")

@@ -11,6 +11,6 @@ for method in none c np gs gsu match; do
     --set fit.calibrate=false $settings --prepare
   python3 training/pytorch/fit.py runs/paper/$method-1
 done
-at research oracle --data data/paper --slots 1000 --customers 20000 --json oracle.json
+cargo run --release -q -p atelier-training --example research -- oracle --data data/paper --slots 1000 --customers 20000 --json oracle.json
 at evaluate --data data/paper --runs runs/paper/* --out all.json
 at table --runs runs/paper/* --baselines all.json --oracle oracle.json --json paper.json

@@ -16,10 +16,9 @@ pub mod import;
 mod judge;
 pub mod metrics;
 pub mod model;
-mod number;
-pub mod oracle;
+pub mod number;
 pub mod pair;
-mod random;
+pub mod random;
 pub mod refresh;
 pub mod release;
 pub mod survey;
@@ -27,7 +26,6 @@ pub mod synthesise;
 pub mod table;
 #[cfg(test)]
 mod testing;
-pub mod weeks;
 pub mod world;
 
 pub use engine::AdamWConfig;

@@ -13,7 +13,7 @@ use crate::number::real;
 
 /// The use of a stream. The numbers determine the world's version and every run's figures.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Table {
+pub enum Table {
     Article = 1,
     Customer = 2,
     Outfit = 3,
@@ -63,10 +63,10 @@ pub(crate) enum Table {
 
 /// One row's stream of random numbers.
 #[derive(Debug)]
-pub(crate) struct Stream(Pcg64);
+pub struct Stream(Pcg64);
 
 impl Stream {
-    pub(crate) fn new(seed: u64, table: Table, index: usize) -> Self {
+    pub fn new(seed: u64, table: Table, index: usize) -> Self {
         let mut state = splitmix(seed) ^ splitmix(table as u64).rotate_left(17);
         state ^= splitmix(index as u64 ^ 0x5851_F42D_4C95_7F2D).rotate_left(31);
         let mut bytes = [0; 32];
@@ -78,7 +78,7 @@ impl Stream {
     }
 
     /// Uniform in [0, 1).
-    pub(crate) fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         /// 2⁻⁵³, the distance of neighbouring draws.
         const STEP: f64 = f64::EPSILON / 2.0;
         let bits = self.0.next_u64() >> 11;
@@ -87,7 +87,7 @@ impl Stream {
         steps * STEP
     }
 
-    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+    pub fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 
@@ -140,7 +140,7 @@ impl Stream {
         drawn
     }
 
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }

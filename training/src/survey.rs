@@ -59,7 +59,7 @@ impl Rows {
 }
 
 /// The shares and percentiles of all values, as text.
-pub fn marginals(data: &Rows) -> String {
+fn marginals(data: &Rows) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -110,19 +110,20 @@ const MOST_IN_A_LINE: usize = 8;
 /// The attribute whose words are a range.
 const SIZES: &str = "sizes";
 
-/// Draws outfits at random.
-pub fn sample(data: &Rows, count: usize, seed: u64) -> Vec<&Outfit> {
+/// The marginals of a data folder, and this many outfits in words, drawn at random.
+pub fn describe(folder: &Path, outfits: usize) -> Result<String> {
+    let data = Rows::read(folder)?;
     let mut all: Vec<&Outfit> = data.outfits.iter().collect();
-    Stream::new(seed, Table::Slots, 1).shuffle(&mut all);
-    all.truncate(count);
-    all
+    Stream::new(1, Table::Slots, 1).shuffle(&mut all);
+    let text = all.into_iter().take(outfits).map(|outfit| in_words(&data, outfit) + "\n");
+    Ok(marginals(&data) + &text.collect::<String>())
 }
 
 /// Describes an outfit and its customer, one article per line.
-pub fn in_words(data: &Rows, outfit: &Outfit) -> String {
+fn in_words(data: &Rows, outfit: &Outfit) -> String {
     let customer = &data.customers[data.customer_places[&outfit.customer]];
-    let mut text = format!("\n{}: {}\n", customer.id, describe(&customer.features));
-    let about = describe(&outfit.features);
+    let mut text = format!("\n{}: {}\n", customer.id, list(&customer.features));
+    let about = list(&outfit.features);
     let _ = writeln!(text, "  {}", if about.is_empty() { "(no occasion)" } else { &about });
     for article in data.articles_in(outfit) {
         let usual = ["name", "colour", "style", "fit", "gender"];
@@ -141,7 +142,7 @@ pub fn in_words(data: &Rows, outfit: &Outfit) -> String {
     text
 }
 
-fn describe(features: &Features) -> String {
+fn list(features: &Features) -> String {
     let texts: Vec<String> = features
         .iter()
         .map(|(name, value)| match value {

@@ -9,14 +9,59 @@ use std::fmt::Write;
 use anyhow::{Result, bail};
 use atelier_engine::evaluation::{PAPER, PaperRow};
 use indicatif::HumanCount;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     baselines::{Baseline, NewBaseline},
     evaluate::{Evaluation, MethodResult, NewArticleFigures, Scores, Shares, Spread},
-    metrics::{Answered, Summary},
-    oracle::Report,
+    metrics::{Answered, Estimate, Summary},
 };
+
+/// The oracle's answers, by what it knows of the customer and the occasion.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Customer and occasion known: exact.
+    pub known: Summary,
+    /// The same, with the missing article's type known, too.
+    pub known_told_type: Summary,
+    /// The same as `known`, for customers with training outfits.
+    pub known_seen: Summary,
+    /// The same, for customers without training outfits.
+    pub known_unseen: Summary,
+    /// Neither known.
+    pub unknown: Unknown,
+    /// Occasion known, customer not.
+    pub occasion: Unknown,
+}
+
+/// Answers without the customer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unknown {
+    /// By the number of contexts: each overstates the cross-entropy, the last one least.
+    pub sizes: Vec<AtSize>,
+    /// With the slot's own context added to the largest draw: understates the cross-entropy.
+    pub with_own: Summary,
+    /// The cross-entropy as the draw grows, extrapolated from the ratio of the last two gains. At least
+    /// that of `with_own`; `None` with fewer than three sizes.
+    pub limit: Option<f64>,
+    /// The gain in nats from knowing everything, against the largest draw.
+    pub worth_at_most: Estimate,
+    /// The gain in nats from knowing everything, against `with_own`.
+    pub worth_at_least: Estimate,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtSize {
+    pub contexts: usize,
+    /// The effective number of contexts: the mean over slots of (Σw)²/Σw².
+    pub effective_contexts: f64,
+    pub answers: Summary,
+    /// The same, with the missing article's type known.
+    pub told_type: Summary,
+}
 
 #[derive(Debug, Serialize)]
 pub struct Table {

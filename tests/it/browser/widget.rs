@@ -216,6 +216,10 @@ async fn the_demo_has_a_product_page(db: TestDatabase) {
     let window = Window::open(Eyes { width: 1440, ..Eyes::default() }).await;
     window.goto(&format!("{}/demo/shop", service.url)).await;
     window.until(READY).await;
+    if let Some(folder) = std::env::var_os("ATELIER_PICTURES") {
+        let file = std::path::Path::new(&folder).join("shop-wide-light.webp");
+        std::fs::write(file, window.picture().await).unwrap();
+    }
     let drawn = ask(
         &window,
         "return all.flatMap(one => [...one.querySelectorAll('img')].map(one => new URL(one.src).search))",

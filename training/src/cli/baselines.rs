@@ -1,6 +1,6 @@
-//! `atelier-training baselines`.
+//! All baselines, which `atelier-training evaluate` shows without runs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{
     evaluate::{read_json, write_json},
@@ -15,23 +15,9 @@ use crate::{
     data::Data,
 };
 use anyhow::{Context, Result, bail};
-use clap::Args;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Args)]
-pub(super) struct Baselines {
-    /// A data folder: a synthetic world or your own tables.
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
-    /// EASE's penalty.
-    #[arg(long, value_name = "NUMBER", default_value_t = 500.0)]
-    ease_penalty: f32,
-    /// Also write the figures here as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-/// Baselines as `baselines --json` and `evaluate --out` write them.
+/// Baselines as `evaluate --out` writes them.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BaselineFigures {
     fingerprint: String,
@@ -43,12 +29,11 @@ pub(super) struct BaselineFigures {
 impl BaselineFigures {
     /// Reads those of the data with this fingerprint.
     pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Self> {
-        let found: Self =
-            read_json(path).context("expected a file of `baselines --json` or `evaluate --out`")?;
+        let found: Self = read_json(path).context("expected a file of `evaluate --out`")?;
         if found.fingerprint != fingerprint {
             bail!(
                 "{} was made from data with fingerprint {}, the methods from data with fingerprint {fingerprint}: \
-                 run `baselines` on the methods' data",
+                 run `evaluate` on the methods' data",
                 path.display(),
                 found.fingerprint
             );
@@ -57,80 +42,78 @@ impl BaselineFigures {
     }
 }
 
+const EASE_PENALTY: f32 = 500.0;
 /// EASE takes 8 bytes for each pair of articles, and time in proportion to the cube of their number.
 const EASE_ARTICLES: usize = 32_000;
 
-impl Baselines {
-    fn ease(&self, data: &Data, pairs: &Pairs) -> Option<Ease> {
-        let articles = data.vocabulary().len();
-        if articles > EASE_ARTICLES {
-            eprintln!("EASE is left out: {articles} articles are more than {EASE_ARTICLES}");
-            return None;
-        }
-        let ease = Ease::fit(data, pairs, self.ease_penalty);
-        if ease.is_none() {
-            eprintln!("EASE is left out: its matrix cannot be inverted; try a larger --ease-penalty");
-        }
-        ease
+fn fit_ease(data: &Data, pairs: &Pairs) -> Option<Ease> {
+    let articles = data.vocabulary().len();
+    if articles > EASE_ARTICLES {
+        eprintln!("EASE is left out: {articles} articles are more than {EASE_ARTICLES}");
+        return None;
     }
+    let ease = Ease::fit(data, pairs, EASE_PENALTY);
+    if ease.is_none() {
+        eprintln!("EASE is left out: its matrix cannot be inverted");
+    }
+    ease
+}
 
-    pub(super) fn run(self) -> Result<()> {
-        let data = timed("reading", || Data::load(&self.data))?;
-        let popularity = Popularity::fit(&data);
-        let by_type = TypePopularity::fit(&data);
-        let pairs = Pairs::count(&data);
-        let cooccurrence = timed("weight of co-occurrence", || Cooccurrence::fit(&data, &popularity, &pairs));
-        let cosines = Neighbours::count(&data, &pairs);
-        let neighbours = timed("sharpness of neighbours", || Sharpened::fit(&data, &popularity, &cosines));
-        let histories = count_histories(&data, data.training());
-        let history = timed("strength of history", || History::fit(&data, &cooccurrence, &histories));
-        let logit = timed("conditional logit", || Logit::fit(&data));
-        let linear = timed("EASE", || self.ease(&data, &pairs));
-        let ease = linear.as_ref().map(|ease| Sharpened::fit(&data, &popularity, ease));
-        let cells = Cells::count(&data);
-        let profile =
-            timed("strength of popularity by profile", || ProfilePopularity::fit(&data, &by_type, &cells));
+/// Prints the figures of all baselines, and writes them to `out` as JSON.
+pub(super) fn print_baselines(data: &Path, out: Option<&Path>) -> Result<()> {
+    let data = timed("reading", || Data::load(data))?;
+    let popularity = Popularity::fit(&data);
+    let by_type = TypePopularity::fit(&data);
+    let pairs = Pairs::count(&data);
+    let cooccurrence = timed("weight of co-occurrence", || Cooccurrence::fit(&data, &popularity, &pairs));
+    let cosines = Neighbours::count(&data, &pairs);
+    let neighbours = timed("sharpness of neighbours", || Sharpened::fit(&data, &popularity, &cosines));
+    let histories = count_histories(&data, data.training());
+    let history = timed("strength of history", || History::fit(&data, &cooccurrence, &histories));
+    let logit = timed("conditional logit", || Logit::fit(&data));
+    let linear = timed("EASE", || fit_ease(&data, &pairs));
+    let ease = linear.as_ref().map(|ease| Sharpened::fit(&data, &popularity, ease));
+    let cells = Cells::count(&data);
+    let profile =
+        timed("strength of popularity by profile", || ProfilePopularity::fit(&data, &by_type, &cells));
 
-        let mut methods: Vec<(String, &dyn Answers)> = vec![
-            (format!("popularity (+{})", popularity.added), &popularity),
-            (format!("co-occurrence (weight {})", cooccurrence.weight), &cooccurrence),
-            (format!("nearest neighbours (sharpness {})", neighbours.sharpness), &neighbours),
-            (format!("this customer's history (strength {})", history.strength), &history),
-            ("conditional logit".to_owned(), &logit),
-        ];
-        if let Some(ease) = &ease {
-            methods
-                .push((format!("EASE (penalty {}, sharpness {})", self.ease_penalty, ease.sharpness), ease));
-        }
-        methods.push((format!("popularity, told the type (+{})", by_type.added), &by_type));
-        if cells.tell() {
-            methods.push((format!("the same, gender and price band ({})", profile.strength), &profile));
-        }
-        let mut figures: Vec<Baseline> = Vec::with_capacity(methods.len());
-        tables::print_header("validation split, every slot masked in turn");
-        for (name, method) in methods {
-            let figure = timed(&name, || Baseline::new(name.clone(), &data, method));
-            tables::print_row(&figure.name, &figure.summary);
-            figures.push(figure);
-        }
-        tables::print_header("the same, told the type, without the outfit's own articles");
-        for Baseline { name, told_type, .. } in &figures {
-            tables::print_row(name, told_type);
-        }
-        println!(
-            "\nRanks are over all learned articles, including those already in the outfit; ties share their mean \
+    let mut methods: Vec<(String, &dyn Answers)> = vec![
+        (format!("popularity (+{})", popularity.added), &popularity),
+        (format!("co-occurrence (weight {})", cooccurrence.weight), &cooccurrence),
+        (format!("nearest neighbours (sharpness {})", neighbours.sharpness), &neighbours),
+        (format!("this customer's history (strength {})", history.strength), &history),
+        ("conditional logit".to_owned(), &logit),
+    ];
+    if let Some(ease) = &ease {
+        methods.push((format!("EASE (penalty {}, sharpness {})", EASE_PENALTY, ease.sharpness), ease));
+    }
+    methods.push((format!("popularity, told the type (+{})", by_type.added), &by_type));
+    if cells.tell() {
+        methods.push((format!("the same, gender and price band ({})", profile.strength), &profile));
+    }
+    let mut figures: Vec<Baseline> = Vec::with_capacity(methods.len());
+    tables::print_header("validation split, every slot masked in turn");
+    for (name, method) in methods {
+        let figure = timed(&name, || Baseline::new(name.clone(), &data, method));
+        tables::print_row(&figure.name, &figure.summary);
+        figures.push(figure);
+    }
+    tables::print_header("the same, told the type, without the outfit's own articles");
+    for Baseline { name, told_type, .. } in &figures {
+        tables::print_row(name, told_type);
+    }
+    println!(
+        "\nRanks are over all learned articles, including those already in the outfit; ties share their mean \
              rank.\nThe values in brackets were chosen on the development split."
-        );
-        println!("\nThe conditional logit's coefficients:");
-        for (name, coefficient) in logit.coefficients() {
-            println!("{coefficient:7.3}  {name}");
-        }
-        if let Some(path) = self.json {
-            let fingerprint = data.fingerprint().to_owned();
-            let figures =
-                BaselineFigures { fingerprint, baselines: figures, new_article_baselines: Vec::new() };
-            write_json(&path, &figures)?;
-        }
-        Ok(())
+    );
+    println!("\nThe conditional logit's coefficients:");
+    for (name, coefficient) in logit.coefficients() {
+        println!("{coefficient:7.3}  {name}");
     }
+    if let Some(path) = out {
+        let fingerprint = data.fingerprint().to_owned();
+        let figures = BaselineFigures { fingerprint, baselines: figures, new_article_baselines: Vec::new() };
+        write_json(path, &figures)?;
+    }
+    Ok(())
 }

@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    baselines::BaselineFigures,
+    baselines::{BaselineFigures, print_baselines},
     fit::stop_on_signal,
     progress::{Progress, timed},
     tables::print_lines,
@@ -46,27 +46,28 @@ pub(super) struct Evaluate {
     /// The data folder with the validation split.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Folders of runs. Exports and evaluates their best weights, and writes evaluation.json to each folder.
-    #[arg(long, value_name = "DIR", num_args = 1.., required_unless_present = "release")]
+    /// Folders of runs. Exports and evaluates their best weights, and writes evaluation.json to each folder. Without these and
+    /// --release, all baselines are evaluated alone.
+    #[arg(long, value_name = "DIR", num_args = 1.., group = "models")]
     runs: Vec<PathBuf>,
     /// Evaluate the models of this release instead.
-    #[arg(long, value_name = "DIR", conflicts_with = "runs")]
+    #[arg(long, value_name = "DIR", group = "models")]
     release: Option<PathBuf>,
     /// Write all figures here as JSON: methods, baselines, and differences between methods.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Compare with these baselines, a file written by `baselines --json`, instead of those that every method is compared with.
-    #[arg(long, value_name = "FILE")]
+    /// Compare with these baselines, a file that `evaluate --out` wrote without runs, instead of those that every method is compared with.
+    #[arg(long, value_name = "FILE", requires = "models")]
     baselines: Option<PathBuf>,
     /// Write every answer here as Parquet.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "models")]
     ranks: Option<PathBuf>,
     /// Count those articles as new that no training outfit of this data folder has, made by `training/research/vary.py --withhold` from --data:
     /// how well a run suggests them that was trained with them.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "models")]
     new_in: Option<PathBuf>,
     /// Leave all features of customers and outfits empty. Writes without-profiles.json instead of evaluation.json.
-    #[arg(long)]
+    #[arg(long, requires = "models")]
     without_profiles: bool,
 }
 
@@ -85,6 +86,9 @@ struct Candidate {
 
 impl Evaluate {
     pub(super) fn run(self) -> Result<()> {
+        if self.runs.is_empty() && self.release.is_none() {
+            return print_baselines(&self.data, self.out.as_deref());
+        }
         let data = timed("reading", || Data::load(&self.data))?;
         let cases = cases(&data)?;
         let candidates = match &self.release {

@@ -190,7 +190,7 @@ impl Fit {
 }
 
 /// The first Ctrl-C or SIGTERM stops the run with a checkpoint, the second ends the process at once.
-pub(super) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+pub fn stop_on_signal() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for &signal in TERM_SIGNALS {
         // In this order, so that the first signal finds the flag unset.

@@ -12,6 +12,7 @@ use super::progress::bar;
 use crate::{
     data::repeats::REPEATED,
     import::{Import as Plan, Imported, Received, Repeats, Unknown, WINDOW},
+    survey,
 };
 
 #[derive(Debug, Args)]
@@ -60,18 +61,25 @@ pub(super) struct Import {
     /// articles as values.
     #[arg(long)]
     no_history: bool,
+    /// Also print what was understood: the shares of all values, and this many outfits in words.
+    #[arg(long, value_name = "OUTFITS")]
+    show: Option<usize>,
 }
 
 impl Import {
+    fn read_schema(&self) -> Result<Schema> {
+        Ok(match (&self.schema, &self.folder) {
+            (Some(path), _) => read_schema(path)?,
+            (None, Some(folder)) => read_folder_schema(folder)?,
+            (None, None) => Schema::default_schema(),
+        })
+    }
+
     pub(super) fn run(self) -> Result<()> {
         if !(self.validation > 0.0 && self.validation < 1.0) {
             bail!("--validation must be between 0 and 1, found {}", self.validation);
         }
-        let schema = match (&self.schema, &self.folder) {
-            (Some(path), _) => read_schema(path)?,
-            (None, Some(folder)) => read_folder_schema(folder)?,
-            (None, None) => Schema::default_schema(),
-        };
+        let schema = self.read_schema()?;
         let files = match &self.folder {
             Some(folder) => Files::in_folder(folder)?,
             None => Files {
@@ -162,6 +170,9 @@ impl Import {
         }
         let (good, bad) = (HumanCount(report.good - too_short), HumanCount(report.bad));
         println!("{}: {good} rows, {bad} bad rows skipped", self.out.display());
+        if let Some(outfits) = self.show {
+            print!("\n{}", survey::describe(&self.out, outfits)?);
+        }
         Ok(())
     }
 }

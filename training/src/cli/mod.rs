@@ -6,21 +6,20 @@ mod evaluate;
 mod export;
 mod fit;
 mod import;
-mod oracle;
-mod progress;
+pub mod progress;
 mod refresh;
 mod release;
-mod survey;
 mod synthesise;
 mod table;
-mod tables;
-mod weeks;
+pub mod tables;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use atelier_core::util::text::describe_error;
 use clap::{Parser, Subcommand};
+
+pub use fit::stop_on_signal;
 
 /// Makes Atelier's data, releases and figures.
 #[derive(Debug, Parser)]
@@ -37,11 +36,11 @@ enum Verb {
     Import(import::Import),
     /// Add what an encoder of pictures or texts makes of the articles to a data folder.
     Embed(embed::Embed),
-    /// Print a data folder's marginals, and outfits in words.
-    Survey(survey::Survey),
     /// Train a method on a data folder; the result goes into a run's folder.
     Fit(fit::Fit),
-    /// Evaluate exported models on the validation split, with ONNX Runtime; by five folds if it has fewer than 200 slots.
+    /// Evaluate exported models on the validation split, with ONNX Runtime, and baselines.
+    ///
+    /// With fewer than 200 slots also by five folds.
     Evaluate(evaluate::Evaluate),
     /// Export a run's best weights as an ONNX file.
     Export(export::Export),
@@ -52,25 +51,10 @@ enum Verb {
     /// Exits with 0 if there is a candidate, with 3 if there is none, and with 1 if something is wrong. Prints the model card in
     /// the first two cases.
     Refresh(refresh::Refresh),
-    /// Evaluate baselines that count on a data folder.
-    Baselines(baselines::Baselines),
     /// Combine evaluations of many runs in one table.
     Table(table::Table),
     /// Make a synthetic fashion world of articles, customers and outfits (docs/world.md).
     Synthesise(synthesise::Synthesise),
-    /// Make our own tables (training/research).
-    #[command(subcommand)]
-    Research(Research),
-}
-
-#[derive(Debug, Subcommand)]
-enum Research {
-    /// Compute the best possible scores on a synthetic world, with and without knowing the customer.
-    Oracle(oracle::Oracle),
-    /// Simulate weeks in which tastes and the catalogue move, with a refresh after each and without.
-    Weeks(weeks::Simulate),
-    /// Write the tables, questions and events of a shop in which tastes and the catalogue move (training/research/loop.py).
-    Shop(weeks::WriteShop),
 }
 
 /// Runs the program.
@@ -88,7 +72,6 @@ fn run(verb: Verb) -> Result<ExitCode> {
     let done = match verb {
         Verb::Refresh(verb) => return verb.run(),
         Verb::Synthesise(verb) => verb.run(),
-        Verb::Baselines(verb) => verb.run(),
         Verb::Fit(verb) => verb.run(),
         Verb::Export(verb) => verb.run(),
         Verb::Evaluate(verb) => verb.run(),
@@ -96,10 +79,6 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Release(verb) => verb.run(),
         Verb::Import(verb) => verb.run(),
         Verb::Embed(verb) => verb.run(),
-        Verb::Survey(verb) => verb.run(),
-        Verb::Research(Research::Oracle(verb)) => verb.run(),
-        Verb::Research(Research::Weeks(verb)) => verb.run(),
-        Verb::Research(Research::Shop(verb)) => verb.run(),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

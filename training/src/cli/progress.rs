@@ -5,24 +5,25 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// One piece of work. indicatif draws the bar only if standard error is a terminal.
-pub(super) struct Progress {
+#[derive(Debug)]
+pub struct Progress {
     name: String,
     bar: ProgressBar,
     start: Instant,
 }
 
 impl Progress {
-    pub(super) fn new(name: impl Into<String>, total: usize) -> Self {
+    pub fn new(name: impl Into<String>, total: usize) -> Self {
         let name = name.into();
         let bar = bar(total as u64).with_message(name.clone());
         Self { name, bar, start: Instant::now() }
     }
 
-    pub(super) fn set(&self, done: usize) {
+    pub fn set(&self, done: usize) {
         self.bar.set_position(done as u64);
     }
 
-    pub(super) fn finish(self) {
+    pub fn finish(self) {
         self.bar.finish_and_clear();
         eprintln!("{}: {:.1} s", self.name, self.start.elapsed().as_secs_f64());
     }
@@ -36,7 +37,7 @@ pub(super) fn bar(total: u64) -> ProgressBar {
 }
 
 /// Shows work that has no steps to count.
-pub(super) fn timed<T>(name: &str, work: impl FnOnce() -> T) -> T {
+pub fn timed<T>(name: &str, work: impl FnOnce() -> T) -> T {
     let progress = Progress::new(name, 1);
     let result = work();
     progress.finish();

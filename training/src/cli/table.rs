@@ -10,17 +10,21 @@ use super::{
     baselines::BaselineFigures,
     evaluate::{read_json, write_json},
 };
-use crate::{evaluate::Evaluation, fit::RunFolder, oracle::Report, table::Table as Figures};
+use crate::{
+    evaluate::Evaluation,
+    fit::RunFolder,
+    table::{Report, Table as Figures},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Table {
     /// Folders of evaluated runs: methods and seeds in any order.
     #[arg(long, value_name = "DIR", num_args = 1.., required = true)]
     runs: Vec<PathBuf>,
-    /// A file written by `baselines --json` or `evaluate --out`.
+    /// A file written by `evaluate --out`.
     #[arg(long, value_name = "FILE")]
     baselines: Option<PathBuf>,
-    /// A file written by `research oracle --json` for the same data.
+    /// A file written by `oracle --json` (training/research) for the same data.
     #[arg(long, value_name = "FILE")]
     oracle: Option<PathBuf>,
     /// Also write the table here as JSON.

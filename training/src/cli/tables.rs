@@ -2,14 +2,14 @@
 
 use crate::metrics::Summary;
 
-pub(super) fn print_header(first: &str) {
+pub fn print_header(first: &str) {
     println!(
         "{first:<44} {:>7}  {:>15}  {:>7}  {:>7}  {:>8}  {:>6}  {:>7}",
         "slots", "cross-entropy", "recall1", "recall5", "recall250", "MRR", "NDCG10"
     );
 }
 
-pub(super) fn print_row(name: &str, answers: &Summary) {
+pub fn print_row(name: &str, answers: &Summary) {
     println!(
         "{name:<44} {:>7}  {:>7.4} ± {:.4}  {:>6.2}%  {:>6.2}%  {:>8.2}%  {:.4}  {:.4}",
         answers.slots,

@@ -57,7 +57,7 @@ pub(super) fn draw(config: &RunConfig, epochs: &[EpochRecord]) -> String {
 }
 
 /// Charts, one below the other, as a file of their own.
-pub(crate) fn draw_alone(label: &str, charts: &[String]) -> String {
+pub fn draw_alone(label: &str, charts: &[String]) -> String {
     let (mut y, mut placed) = (0, String::new());
     for chart in charts {
         let place = format!("<svg y=\"{y}\" width=\"760\" height=\"{HEIGHT}\" ");

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use config::Difference;
 pub use config::{DataConfig, FitConfig, Overrides, PairConfig, RunConfig};
-pub(crate) use curves::draw_alone;
+pub use curves::draw_alone;
 pub use development::Scores;
 pub use folder::RunFolder;
 

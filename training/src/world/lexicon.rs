@@ -11,10 +11,10 @@ pub(crate) trait Word: Copy + 'static {
 }
 
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(crate) enum $name { $($variant),+ }
+        $vis enum $name { $($variant),+ }
 
         impl Word for $name {
             const ALL: &'static [Self] = &[$($name::$variant),+];
@@ -30,55 +30,55 @@ macro_rules! words {
     };
 }
 
-words! { Gender { Female = "female", Male = "male", Diverse = "diverse" } }
-words! { Country {
+words! { pub(crate) Gender { Female = "female", Male = "male", Diverse = "diverse" } }
+words! { pub(crate) Country {
     Austria = "Austria", Belgium = "Belgium", Denmark = "Denmark", Finland = "Finland",
     France = "France", Germany = "Germany", Italy = "Italy", Netherlands = "Netherlands",
     Norway = "Norway", Poland = "Poland", Spain = "Spain", Sweden = "Sweden",
     Switzerland = "Switzerland", UnitedKingdom = "United Kingdom",
 } }
-words! { BodyType {
+words! { pub(crate) BodyType {
     Slender = "slender", Athletic = "athletic", Average = "average", Curvy = "curvy",
     Broad = "broad", Full = "full",
 } }
-words! { HairColour {
+words! { pub(crate) HairColour {
     Black = "black", Brown = "brown", Blond = "blond", Red = "red", Grey = "grey", Other = "other",
 } }
 words! {
     /// How close to the body an article is cut, and a customer wants it (the feature `fit`).
-    Fit { Slim = "slim", Regular = "regular", Relaxed = "relaxed", Oversized = "oversized" }
+    pub(crate) Fit { Slim = "slim", Regular = "regular", Relaxed = "relaxed", Oversized = "oversized" }
 }
-words! { Colour {
+words! { pub(crate) Colour {
     Black = "black", White = "white", Grey = "grey", Beige = "beige", Brown = "brown", Navy = "navy",
     Blue = "blue", LightBlue = "light-blue", Green = "green", Olive = "olive", Yellow = "yellow",
     Orange = "orange", Red = "red", Burgundy = "burgundy", Pink = "pink", Purple = "purple",
 } }
-words! { Style {
+words! { pub(crate) Style {
     Classic = "classic", Casual = "casual", Sporty = "sporty", Street = "street", Minimal = "minimal",
     Romantic = "romantic", Boho = "boho", Glamour = "glamour", Preppy = "preppy", Rock = "rock",
 } }
-words! { Material {
+words! { pub(crate) Material {
     Cotton = "cotton", Linen = "linen", Wool = "wool", Cashmere = "cashmere", Silk = "silk",
     Viscose = "viscose", Polyester = "polyester", Nylon = "nylon", Leather = "leather",
     Suede = "suede", Denim = "denim", Fur = "fur", Down = "down", Rubber = "rubber", Metal = "metal",
 } }
-words! { PriceBand {
+words! { pub(crate) PriceBand {
     Budget = "budget", Lower = "lower", Middle = "middle", Upper = "upper", Luxury = "luxury",
 } }
-words! { Occasion {
+words! { pub Occasion {
     Everyday = "everyday", Office = "office", Evening = "evening", Wedding = "wedding",
     Weekend = "weekend", Sport = "sport", Travel = "travel", Date = "date", Beach = "beach",
     Festival = "festival",
 } }
-words! { Pattern {
+words! { pub(crate) Pattern {
     Plain = "plain", Striped = "striped", Checked = "checked", Floral = "floral", Dotted = "dotted",
     Printed = "printed",
 } }
 words! {
     /// The customers that an article is made for.
-    Wearer { Women = "women", Men = "men", Unisex = "unisex" }
+    pub(crate) Wearer { Women = "women", Men = "men", Unisex = "unisex" }
 }
-words! { ArticleType {
+words! { pub(crate) ArticleType {
     TShirt = "t-shirt", Top = "top", Shirt = "shirt", Blouse = "blouse", Polo = "polo",
     Sweater = "sweater", Hoodie = "hoodie", Cardigan = "cardigan", Blazer = "blazer",
     Waistcoat = "waistcoat", Jeans = "jeans", Trousers = "trousers", Chinos = "chinos",
@@ -94,7 +94,7 @@ words! { ArticleType {
 words! {
     /// Families of types, in the order in which the stylist fills them. An outfit has at most one
     /// article of each.
-    Family {
+    pub(crate) Family {
         OnePiece = "one-piece", Bottom = "bottom", Top = "top", Shoes = "shoes", Layer = "layer",
         Outerwear = "outerwear", Bag = "bag", Hosiery = "hosiery", Belt = "belt",
         Headwear = "headwear", Scarf = "scarf", Jewellery = "jewellery", Watch = "watch",
@@ -103,14 +103,14 @@ words! {
 }
 words! {
     /// The five price features.
-    PriceGroup {
+    pub(crate) PriceGroup {
         Tops = "price_tops", Bottoms = "price_bottoms", Shoes = "price_shoes",
         Outerwear = "price_outerwear", Accessories = "price_accessories",
     }
 }
 words! {
     /// The three size features, each a scale of its own.
-    SizeScale { Top = "top_size", Bottom = "bottom_size", Shoe = "shoe_size" }
+    pub(crate) SizeScale { Top = "top_size", Bottom = "bottom_size", Shoe = "shoe_size" }
 }
 
 pub(crate) const TOP_SIZES: [&str; 8] = ["XXS", "XS", "S", "M", "L", "XL", "XXL", "3XL"];

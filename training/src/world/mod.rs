@@ -4,7 +4,7 @@
 //! training (docs/world.md). A [`Plan`] comes in; articles, customers and outfits of the domain go out.
 //! All randomness comes from the plan's seed.
 //!
-//! The world knows its own probabilities: [`crate::oracle`] asks it for the exact answer to a blank.
+//! The world knows its own probabilities: the oracle (examples/research) asks it for the exact answer to a blank.
 
 mod brands;
 mod catalogue;
@@ -33,11 +33,12 @@ use atelier_core::domain::{Article, Customer, Outfit, Split};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use lexicon::Occasion;
+pub use lexicon::Occasion;
 pub(crate) use names::invented;
-pub(crate) use posterior::{Evidence, ScoredContext};
-pub(crate) use profile::Context;
-pub(crate) use rows::outfit as to_outfit;
+pub use posterior::{Evidence, Posterior, ScoredContext};
+pub use profile::Context;
+pub use rows::outfit as to_outfit;
+pub use weeks::Week;
 
 use crate::random::{Stream, Table, choose};
 use catalogue::Catalogue;
@@ -46,7 +47,7 @@ use population::Population;
 use stylist::Stylist;
 
 /// All occasions.
-pub(crate) const OCCASIONS: &[Occasion] = Occasion::ALL;
+pub const OCCASIONS: &[Occasion] = Occasion::ALL;
 
 /// The version of the generator. A change to any byte that a plan makes, or to any probability, needs a
 /// new version. Every result names its version.
@@ -102,12 +103,12 @@ pub struct World {
 
 /// An outfit whose customer and articles are row numbers in their files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NumberedOutfit {
-    pub(crate) customer: usize,
-    pub(crate) occasion: Option<Occasion>,
+pub struct NumberedOutfit {
+    pub customer: usize,
+    pub occasion: Option<Occasion>,
     /// In random order.
-    pub(crate) articles: Vec<u32>,
-    pub(crate) split: Split,
+    pub articles: Vec<u32>,
+    pub split: Split,
 }
 
 /// Draws the new articles from every second place of the shelf, where similar ones are neighbours: a stylist must have
@@ -172,18 +173,18 @@ impl World {
     }
 
     /// The numbers of the validation outfits, ascending.
-    pub(crate) fn validation(&self) -> Vec<usize> {
+    pub fn validation(&self) -> Vec<usize> {
         let mut numbers: Vec<usize> = self.validation.iter().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
     /// The customer of one outfit.
-    pub(crate) fn customer_of(&self, outfit: usize) -> usize {
+    pub fn customer_of(&self, outfit: usize) -> usize {
         self.population.draw(&mut Stream::new(self.plan.seed, Table::Outfit, outfit))
     }
 
-    pub(crate) fn outfit(&self, outfit: usize) -> NumberedOutfit {
+    pub fn outfit(&self, outfit: usize) -> NumberedOutfit {
         let mut stream = Stream::new(self.plan.seed, Table::Outfit, outfit);
         let customer = self.population.draw(&mut stream);
         let occasion = occasion::draw(&mut stream, self.population.profile(customer));
@@ -203,18 +204,18 @@ impl World {
         NumberedOutfit { customer, occasion, articles, split }
     }
 
-    pub(crate) fn context(&self, customer: usize, occasion: Option<Occasion>) -> Context<'_> {
+    pub fn context(&self, customer: usize, occasion: Option<Occasion>) -> Context<'_> {
         Context { profile: self.population.profile(customer), occasion }
     }
 
     /// Draws a customer and an occasion the way outfits do.
-    pub(crate) fn draw_context(&self, stream: &mut Stream) -> (usize, Option<Occasion>) {
+    pub fn draw_context(&self, stream: &mut Stream) -> (usize, Option<Occasion>) {
         let customer = self.population.draw(stream);
         (customer, occasion::draw(stream, self.population.profile(customer)))
     }
 
     /// Draws a customer the way outfits with this occasion, or with none, do.
-    pub(crate) fn draw_customer_with(&self, stream: &mut Stream, occasion: Option<Occasion>) -> usize {
+    pub fn draw_customer_with(&self, stream: &mut Stream, occasion: Option<Occasion>) -> usize {
         let index = occasion.map_or(Occasion::COUNT, Word::index);
         loop {
             let customer = self.population.draw(stream);

@@ -27,7 +27,7 @@ use super::{
 
 /// An outfit with one blank, and everything that follows from it without a context.
 #[derive(Debug, Clone)]
-pub(crate) struct Evidence {
+pub struct Evidence {
     others: Vec<Other>,
     completions: Vec<Completion>,
 }
@@ -56,23 +56,30 @@ struct Completion {
 
 /// A context's probabilities for any blank.
 #[derive(Debug)]
-pub(crate) struct ScoredContext<'a> {
-    pub(crate) scores: Scores,
+pub struct ScoredContext<'a> {
+    pub(super) scores: Scores,
     templates: Templates<'a>,
 }
 
 /// `G` for each cell of the catalogue that can hold the missing article.
 #[derive(Debug, Default)]
-pub(crate) struct Posterior {
+pub struct Posterior {
     /// Cells with their factors.
-    pub(crate) cells: Vec<(usize, f64)>,
+    pub cells: Vec<(usize, f64)>,
     /// Pr(others | context): the sum over all articles of `exp(u) · G`.
-    pub(crate) evidence: f64,
+    pub evidence: f64,
+}
+
+impl ScoredContext<'_> {
+    /// Scores of the articles at these places.
+    pub fn scores(&self, places: Range<usize>) -> &[f64] {
+        self.scores.places(places)
+    }
 }
 
 impl World {
     /// The evidence from an outfit with one blank and these other articles, by number.
-    pub(crate) fn evidence(&self, others: impl Iterator<Item = u32>) -> Evidence {
+    pub fn evidence(&self, others: impl Iterator<Item = u32>) -> Evidence {
         let mut places: Vec<usize> = others.map(|number| self.catalogue.place_of(number as usize)).collect();
         places.sort_by_key(|place| self.catalogue.at(*place).kind.family());
         let types: Vec<ArticleType> = places.iter().map(|place| self.catalogue.at(*place).kind).collect();
@@ -125,7 +132,7 @@ impl World {
     }
 
     /// Scores every article in a context: the costly part, done once for many blanks.
-    pub(crate) fn score(&self, context: Context<'_>) -> ScoredContext<'_> {
+    pub fn score(&self, context: Context<'_>) -> ScoredContext<'_> {
         ScoredContext {
             scores: Scores::for_all(&self.catalogue, &Taste::new(context)),
             templates: self.stylist.templates(context),
@@ -134,7 +141,7 @@ impl World {
 
     /// `None` if the context makes the others less likely than `floor`, before the blank's influence on
     /// later picks is computed.
-    pub(crate) fn posterior(
+    pub fn posterior(
         &self,
         evidence: &Evidence,
         context: &ScoredContext<'_>,
@@ -208,18 +215,18 @@ impl World {
     }
 
     /// An article's place on the shelf.
-    pub(crate) fn place_of(&self, number: u32) -> usize {
+    pub fn place_of(&self, number: u32) -> usize {
         self.catalogue.place_of(number as usize)
     }
 
     /// The places of all articles with the type of the one at `place`.
-    pub(crate) fn places_of_same_type(&self, place: usize) -> Range<usize> {
+    pub fn places_of_same_type(&self, place: usize) -> Range<usize> {
         let cells = &self.catalogue.cells()[self.catalogue.cells_of_type(self.catalogue.at(place).kind)];
         cells[0].places.start..cells[cells.len() - 1].places.end
     }
 
     /// The places of a cell.
-    pub(crate) fn places_of(&self, cell: usize) -> Range<usize> {
+    pub fn places_of(&self, cell: usize) -> Range<usize> {
         self.catalogue.cells()[cell].places.clone()
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Profile {
 
 /// The stylist's knowledge when composing an outfit: the customer's profile, and the occasion if there is one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Context<'a> {
+pub struct Context<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) occasion: Option<Occasion>,
 }

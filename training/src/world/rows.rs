@@ -72,7 +72,7 @@ pub(crate) fn customer(number: usize, profile: &Profile) -> Customer {
     Customer { id: customer_id(number), features: profile.features() }
 }
 
-pub(crate) fn outfit(numbered: &NumberedOutfit) -> Outfit {
+pub fn outfit(numbered: &NumberedOutfit) -> Outfit {
     let occasion = numbered.occasion.map(|occasion| FeatureValue::Text(occasion.word().to_owned()));
     let features: Features = occasion.map(|value| ("occasion".to_owned(), value)).into_iter().collect();
     let articles = numbered.articles.iter().map(|number| article_id(*number as usize)).collect();

@@ -26,7 +26,7 @@ const MOST: usize = 1_000_000;
 
 /// One week.
 #[derive(Debug)]
-pub(crate) struct Week {
+pub struct Week {
     number: usize,
     /// By place on the shelf: how much more an article is liked than at first; 0 if it isn't sold.
     factors: Vec<f64>,
@@ -34,7 +34,7 @@ pub(crate) struct Week {
 
 impl World {
     /// A week, from 0 up. `step` is the standard deviation of a fashion's step in a week, on the scale of logarithmic weights.
-    pub(crate) fn week(&self, number: usize, step: f64) -> Week {
+    pub fn week(&self, number: usize, step: f64) -> Week {
         let mut fashions: HashMap<(&str, usize), f64> = HashMap::new();
         for week in 1..=number {
             let mut stream = Stream::new(self.plan.seed, Table::Fashions, week);
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Whether an article is sold in a week. The first of each type always is.
-    pub(crate) fn is_sold(&self, article: usize, week: usize) -> bool {
+    pub fn is_sold(&self, article: usize, week: usize) -> bool {
         let mut stream = Stream::new(self.plan.seed, Table::Seasons, article);
         if article < ArticleType::COUNT || stream.chance(ALWAYS) {
             return true;
@@ -76,7 +76,7 @@ impl World {
     }
 
     /// An outfit that a customer is given, or buys, in a week.
-    pub(crate) fn outfit_in_week(&self, week: &Week, outfit: usize) -> NumberedOutfit {
+    pub fn outfit_in_week(&self, week: &Week, outfit: usize) -> NumberedOutfit {
         let mut stream = Stream::new(self.plan.seed, Table::InWeek, week.number * MOST + outfit);
         let customer = self.population.draw(&mut stream);
         let occasion = occasion::draw(&mut stream, self.population.profile(customer));

@@ -9,6 +9,9 @@ mod pytorch;
 mod refresh;
 mod shop;
 mod verbs;
+#[expect(dead_code, reason = "tests take the shop alone")]
+#[path = "../../examples/research/weeks.rs"]
+mod weeks;
 
 use std::{
     fs,

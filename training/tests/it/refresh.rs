@@ -11,13 +11,13 @@ use std::{
 
 use atelier_core::domain::{ArticleId, Features, Outfit};
 use atelier_files::AcceptedOutfit;
-use atelier_training::{
-    refresh::Card,
-    weeks::{Shop, Size},
-};
+use atelier_training::refresh::Card;
 use serde_json::{Value, json};
 
-use super::{Home, assert_has};
+use super::{
+    Home, assert_has,
+    weeks::{Shop, Size},
+};
 
 /// Narrow and quick.
 const SETTINGS: &str = "[fit]\nepochs = 6\nbatch = 32\nlearning_rate = 0.003\nwarm_up = 0.5\n\
@@ -59,7 +59,8 @@ fn assert_nothing_left(home: &Home, folder: &str, begin: &str) {
 fn the_loop_closes() {
     let Some(atelier) = atelier() else { return };
     let home = Home::new();
-    let path = format!("{}:{}", atelier.parent().unwrap().display(), env::var("PATH").unwrap());
+    let programs = atelier.parent().unwrap().display();
+    let path = format!("{programs}:{programs}/examples:{}", env::var("PATH").unwrap());
     let mut command = Command::new("python3");
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/research/loop.py")).arg(home.at("loop"));
     let output = command.env("PATH", &path).output().unwrap();

@@ -1,4 +1,4 @@
-//! A small synthetic world, its survey, the oracle and the baselines.
+//! A small synthetic world in words, the oracle and the baselines.
 
 use std::{path::Path, process::Command, sync::Arc};
 
@@ -20,13 +20,20 @@ fn a_small_world_goes_through_every_verb() {
     assert_eq!(made.lines().count(), 5, "the version and four digests:\n{made}");
     home.assert_refused(synthesise, &["is not empty"]);
 
-    let survey = home.output_of("survey --data world --outfits 3");
-    assert!(survey.starts_with("300 articles, 200 customers, 3150 outfits"), "{survey}");
+    let survey = home.output_of("import world --out again --show 3");
+    assert_has(&survey, &["3650 rows, 0 bad rows skipped\n\n300 articles, 200 customers, 3150 outfits"]);
     assert_eq!(survey.lines().filter(|line| line.starts_with("c-")).count(), 3);
 
-    let answers = home.output_of("research oracle --data world --slots 60 --customers 64 --json oracle.json");
-    assert_has(&answers, &["overstates the cross-entropy"]);
-    home.output_of("baselines --data world --json baselines.json");
+    let research = Path::new(env!("CARGO_BIN_EXE_atelier-training")).with_file_name("examples/research");
+    let ask = |arguments: &str| {
+        let arguments = format!("oracle --slots 60 --customers 64 --json oracle.json --data {arguments}");
+        let output =
+            Command::new(&research).args(arguments.split(' ')).current_dir(home.at("")).output().unwrap();
+        [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap())
+    };
+    assert_has(&ask(".")[1], &["the oracle needs a folder made by `synthesise`"]);
+    assert_has(&ask("world")[0], &["overstates the cross-entropy"]);
+    home.output_of("evaluate --data world --out baselines.json");
 
     let (oracle, baselines) = (home.json("oracle.json"), home.json("baselines.json"));
     assert_eq!(oracle["world_version"], "1");
@@ -86,8 +93,8 @@ fn errors_say_what_to_do() {
     home.write("shop/schema.toml", "[[feature]]\nname = \"area\"\nkind = \"numbr\"\n");
     let few = "10 articles are too few: a world needs at least 43, one of each type";
     for (command, reasons) in [
-        ("research oracle --data .", &["the oracle needs a folder made by `synthesise`"][..]),
-        ("baselines --data .", &["has no articles.jsonl, articles.csv or articles.parquet"]),
+        ("evaluate --data .", &["has no articles.jsonl, articles.csv or articles.parquet"][..]),
+        ("evaluate --data . --ranks ranks.parquet", &["--runs <DIR>...|--release <DIR>"]),
         ("synthesise --out tiny --articles 10", &[few]),
         ("import shop --out data", &["atelier-training: shop/schema.toml: ", "at line 3"]),
     ] {

@@ -21,9 +21,7 @@ use atelier_engine::{onnx_runtime::OnnxRuntime, release::Release};
 use atelier_files::{
     Dialect, EventRow, Files, Format, OrderLine, SCHEMA, Table, TableColumns, Writer, write_retired,
 };
-use serde::{Deserialize, Serialize};
-
-use crate::{
+use atelier_training::{
     baselines::beside_methods,
     data::Data,
     export::Storage,
@@ -35,6 +33,7 @@ use crate::{
     release::Plan,
     world::{self, World},
 };
+use serde::{Deserialize, Serialize};
 
 const WEEK: Duration = Duration::from_hours(7 * 24);
 /// 2026-08-31, a Monday: the beginning of week 0.
@@ -49,24 +48,24 @@ const VALUE: f64 = 50.0;
 /// Size of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Size {
-    pub seed: u64,
-    pub articles: usize,
-    pub customers: usize,
+pub(crate) struct Size {
+    pub(crate) seed: u64,
+    pub(crate) articles: usize,
+    pub(crate) customers: usize,
     /// Stylists' outfits of week 0, from which the first release learns.
-    pub outfits: usize,
+    pub(crate) outfits: usize,
     /// Orders in each week.
-    pub orders: usize,
+    pub(crate) orders: usize,
     /// Outfits in each week whose pieces are asked about.
-    pub asked: usize,
-    pub weeks: usize,
+    pub(crate) asked: usize,
+    pub(crate) weeks: usize,
     /// How much fashions move in a week: a standard deviation of logarithmic weights.
-    pub movement: f64,
+    pub(crate) movement: f64,
 }
 
 /// A shop whose tastes and catalogue move.
 #[derive(Debug)]
-pub struct Shop {
+pub(crate) struct Shop {
     world: World,
     schema: Schema,
     size: Size,
@@ -75,14 +74,14 @@ pub struct Shop {
 impl Shop {
     /// # Errors
     /// If it is too small for a world.
-    pub fn new(size: Size) -> Result<Self> {
+    pub(crate) fn new(size: Size) -> Result<Self> {
         let Size { seed, articles, customers, .. } = size;
         let plan = world::Plan { seed, articles, customers, outfits: 1, validation: 0, new: 0 };
         Ok(Self { world: World::new(plan)?, schema: Schema::paper_schema(), size })
     }
 
     /// The beginning of a week.
-    pub fn begin(week: usize) -> Timestamp {
+    pub(crate) fn begin(week: usize) -> Timestamp {
         (0..week).fold(BEGIN, |time, _| time + WEEK)
     }
 
@@ -90,7 +89,7 @@ impl Shop {
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn write(&self, folder: &Path, week: usize) -> Result<()> {
+    pub(crate) fn write(&self, folder: &Path, week: usize) -> Result<()> {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         fs::write(folder.join(SCHEMA), self.schema.source()).context("cannot write the schema")?;
         let articles = self.world.articles().enumerate();
@@ -105,7 +104,11 @@ impl Shop {
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn write_table<T: Table>(&self, folder: &Path, rows: impl IntoIterator<Item = T>) -> Result<()> {
+    pub(crate) fn write_table<T: Table>(
+        &self,
+        folder: &Path,
+        rows: impl IntoIterator<Item = T>,
+    ) -> Result<()> {
         let path = folder.join(format!("{}.{}", T::NAME, Format::JsonLines));
         let mut writer = Writer::create(&path, Format::JsonLines, &TableColumns::new(&self.schema))?;
         rows.into_iter().try_for_each(|row| writer.write(&row))?;
@@ -113,12 +116,12 @@ impl Shop {
     }
 
     /// Stylists' outfits before the first week.
-    pub fn first_outfits(&self) -> Vec<Outfit> {
+    pub(crate) fn first_outfits(&self) -> Vec<Outfit> {
         self.outfits(0, 0..self.size.outfits, None)
     }
 
     /// The outfits that are asked about in a week: other ones than those of its orders.
-    pub fn asked(&self, week: usize) -> Vec<Outfit> {
+    pub(crate) fn asked(&self, week: usize) -> Vec<Outfit> {
         let from = self.size.orders;
         self.outfits(week, from..from + self.size.asked, Some(Split::Validation))
     }
@@ -134,7 +137,7 @@ impl Shop {
     }
 
     /// The customers' orders of a week.
-    pub fn orders(&self, week: usize) -> Vec<OrderLine> {
+    pub(crate) fn orders(&self, week: usize) -> Vec<OrderLine> {
         let mut stream = Stream::new(self.size.seed, Randomness::InWeek, usize::MAX - week);
         let mut lines = Vec::new();
         for (number, outfit) in self.outfits(week, 0..self.size.orders, None).into_iter().enumerate() {
@@ -152,7 +155,7 @@ impl Shop {
     }
 
     /// The same as events: purchases, and returns. The week `until` begins at `now`.
-    pub fn events(&self, week: usize, until: usize, now: Timestamp) -> Vec<EventRow> {
+    pub(crate) fn events(&self, week: usize, until: usize, now: Timestamp) -> Vec<EventRow> {
         let shift = now.millis() - Self::begin(until).millis();
         let event = |line: &OrderLine, number: usize, kind: &str| EventRow {
             id: format!("{}/{number}/{kind}", line.order),
@@ -183,7 +186,7 @@ impl Shop {
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn write_weeks(&self, folder: &Path, until: usize, now: Timestamp) -> Result<()> {
+    pub(crate) fn write_weeks(&self, folder: &Path, until: usize, now: Timestamp) -> Result<()> {
         let first = folder.join("first");
         self.write(&first, 0)?;
         self.write_table(&first, self.first_outfits())?;
@@ -202,53 +205,53 @@ impl Shop {
 /// Results of each week.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Weeks {
-    pub size: Size,
-    pub minutes: f64,
-    pub weeks: Vec<WeekFigures>,
+pub(crate) struct Simulated {
+    pub(crate) size: Size,
+    pub(crate) minutes: f64,
+    pub(crate) weeks: Vec<WeekFigures>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WeekFigures {
-    pub week: usize,
-    pub slots: usize,
+pub(crate) struct WeekFigures {
+    pub(crate) week: usize,
+    pub(crate) slots: usize,
     /// Of the slots, how many have an article that the first release did not know.
-    pub new: usize,
+    pub(crate) new: usize,
     /// The share of slots whose article is among the five suggested ones: of the first release, and of the one that was live.
-    pub without: f64,
-    pub refreshed: f64,
-    pub live: String,
+    pub(crate) without: f64,
+    pub(crate) refreshed: f64,
+    pub(crate) live: String,
     /// Why the refresh at the end of the week proposed nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub refused: Option<String>,
+    pub(crate) refused: Option<String>,
 }
 
 /// Simulates a shop with weekly refreshes and without, in an empty folder. `settings` are the first release's.
 #[derive(Debug)]
-pub struct Simulation<'a> {
-    pub size: Size,
-    pub folder: &'a Path,
+pub(crate) struct Simulation<'a> {
+    pub(crate) size: Size,
+    pub(crate) folder: &'a Path,
     /// For each refresh.
-    pub limit: Duration,
-    pub settings: Overrides<'a>,
+    pub(crate) limit: Duration,
+    pub(crate) settings: Overrides<'a>,
 }
 
 impl Simulation<'_> {
     /// # Errors
     /// If the size is too small, or the disk refuses.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         runtime: &OnnxRuntime,
         interrupt: &AtomicBool,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<Weeks> {
+    ) -> Result<Simulated> {
         let shop = Shop::new(self.size)?;
         let first = self.first_release(runtime, &shop, interrupt)?;
         let opened = Release::open(&first)?;
         let mut live = first;
         let mut weeks =
-            Weeks { size: self.size, minutes: self.limit.as_secs_f64() / 60.0, weeks: Vec::new() };
+            Simulated { size: self.size, minutes: self.limit.as_secs_f64() / 60.0, weeks: Vec::new() };
         let mut lines = Vec::new();
         for week in 1..=self.size.weeks {
             let asked = self.folder.join(format!("asked-{week}"));
@@ -280,7 +283,7 @@ impl Simulation<'_> {
                 epochs: EPOCHS,
                 seed: self.size.seed,
                 storage: Storage::Float32,
-                command: "atelier-training research weeks".to_owned(),
+                command: "research weeks".to_owned(),
                 created: system_time(created),
             };
             let card = refresh.make(runtime, interrupt, &mut |_| {})?;
@@ -349,7 +352,7 @@ impl Simulation<'_> {
             storage: Storage::Float32,
             default_method: None,
             customers: 0,
-            command: "atelier-training research weeks".to_owned(),
+            command: "research weeks".to_owned(),
             beside: Vec::new(),
             created: system_time(Shop::begin(1)),
         };
@@ -361,9 +364,9 @@ fn system_time(time: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(time.millis()).unwrap_or_default())
 }
 
-impl Weeks {
+impl Simulated {
     /// Acceptance by week as a picture.
-    pub fn draw(&self) -> String {
+    pub(crate) fn draw(&self) -> String {
         let series = |name, kind, value: fn(&WeekFigures) -> f64| Series {
             name,
             kind,

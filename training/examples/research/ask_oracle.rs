@@ -1,24 +1,25 @@
-//! `atelier-training research oracle`.
+//! Prints the oracle's answers.
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
+use atelier_training::{
+    cli::{
+        progress::{Progress, timed},
+        tables,
+    },
+    metrics::{Estimate, Summary},
+    synthesise,
+    table::Unknown,
+    world::VERSION,
+};
 use clap::Args;
 use serde_json::json;
 
-use super::{
-    progress::{Progress, timed},
-    tables,
-};
-use crate::{
-    metrics::{Estimate, Summary},
-    oracle::{self, Effort, Unknown},
-    synthesise,
-    world::VERSION,
-};
+use super::oracle::{self, Effort};
 
 #[derive(Debug, Args)]
-pub(super) struct Oracle {
+pub(crate) struct Oracle {
     /// A folder that `synthesise` made.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
@@ -34,7 +35,7 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    pub(super) fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         if self.slots == 0 || self.customers < 8 {
             bail!(
                 "--slots {} --customers {}: the oracle needs at least one slot and eight customers",

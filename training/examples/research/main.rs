@@ -1,25 +1,54 @@
-//! `atelier-training research weeks`, and `shop`, which writes the same weeks as files.
+//! Makes figures of our own tables: the best answers on a synthetic world, and a shop over weeks. A shop needs none of it.
+
+mod ask_oracle;
+mod oracle;
+mod weeks;
 
 use std::{
     fs,
     path::PathBuf,
+    process::ExitCode,
     time::{Duration, SystemTime},
 };
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use atelier_core::util::{folders::cache_folder, text::describe_error};
+use atelier_engine::onnx_runtime::OnnxRuntime;
+use atelier_training::{cli::stop_on_signal, fit::Overrides};
+use clap::{Args, Parser};
 
-use super::{
-    evaluate::{runtime, write_json},
-    fit::stop_on_signal,
-};
-use crate::{
-    fit::Overrides,
-    weeks::{Shop, Simulation, Size},
-};
+use ask_oracle::Oracle;
+use weeks::{Shop, Simulation, Size};
+
+/// Makes figures of training/research.
+#[derive(Debug, Parser)]
+#[command(max_term_width = 100)]
+enum Verb {
+    /// Compute the best possible scores on a synthetic world, with and without knowing the customer.
+    Oracle(Oracle),
+    /// Simulate weeks in which tastes and the catalogue move, with a refresh after each and without.
+    Weeks(Simulate),
+    /// Write the tables, questions and events of a shop in which tastes and the catalogue move (loop.py).
+    Shop(WriteShop),
+}
+
+fn main() -> ExitCode {
+    let done = match Verb::parse() {
+        Verb::Oracle(verb) => verb.run(),
+        Verb::Weeks(verb) => verb.run(),
+        Verb::Shop(verb) => verb.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("research: {}", describe_error(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
 
 #[derive(Debug, Args)]
-pub(super) struct Simulate {
+struct Simulate {
     /// The folder to create: weeks.json, weeks.svg, and the releases.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -34,7 +63,7 @@ pub(super) struct Simulate {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct WriteShop {
+struct WriteShop {
     /// The folder to create: `first`, and a folder for each week.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -81,7 +110,7 @@ impl SizeFlags {
 }
 
 impl WriteShop {
-    pub(super) fn run(self) -> Result<()> {
+    fn run(self) -> Result<()> {
         if self.out.exists() {
             bail!("{} exists already: name another folder", self.out.display());
         }
@@ -90,7 +119,7 @@ impl WriteShop {
 }
 
 impl Simulate {
-    pub(super) fn run(self) -> Result<()> {
+    fn run(self) -> Result<()> {
         let size = self.size.size();
         fs::create_dir_all(&self.out).with_context(|| self.out.display().to_string())?;
         let simulation = Simulation {
@@ -100,9 +129,14 @@ impl Simulate {
             settings: Overrides { file: self.config.as_deref(), set: &[] },
         };
         let stop = stop_on_signal()?;
-        let weeks = simulation.run(&runtime()?, &stop, &mut |line| println!("{line}"))?;
-        write_json(&self.out.join("weeks.json"), &weeks)?;
-        let picture = self.out.join("weeks.svg");
-        fs::write(&picture, weeks.draw()).with_context(|| picture.display().to_string())
+        let runtime = OnnxRuntime::load(&cache_folder(), |notice| eprintln!("{notice}"))?;
+        let weeks = simulation.run(&runtime, &stop, &mut |line| println!("{line}"))?;
+        for (name, text) in
+            [("weeks.json", serde_json::to_string_pretty(&weeks)? + "\n"), ("weeks.svg", weeks.draw())]
+        {
+            let path = self.out.join(name);
+            fs::write(&path, text).with_context(|| path.display().to_string())?;
+        }
+        Ok(())
     }
 }

@@ -7,70 +7,23 @@
 
 use std::collections::HashSet;
 
-use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
-
-use crate::{
+use atelier_training::{
     metrics::{Estimate, Summary, Tally, rank},
     number::real,
     random::{Stream, Table},
+    table::{AtSize, Report, Unknown},
     world::{Evidence, OCCASIONS, Occasion, ScoredContext, World},
 };
+use rayon::prelude::*;
 
 /// How much to compute.
 #[derive(Debug, Clone, Copy)]
-pub struct Effort {
+pub(crate) struct Effort {
     /// Validation slots, drawn without replacement, each equally likely.
-    pub slots: usize,
+    pub(crate) slots: usize,
     /// Contexts to average over if nothing is known. If the occasion is, a quarter of them is enough,
     /// because all of them have that occasion.
-    pub contexts: usize,
-}
-
-/// The oracle's answers, by what it knows of the customer and the occasion.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Report {
-    /// Customer and occasion known: exact.
-    pub known: Summary,
-    /// The same, with the missing article's type known, too.
-    pub known_told_type: Summary,
-    /// The same as `known`, for customers with training outfits.
-    pub known_seen: Summary,
-    /// The same, for customers without training outfits.
-    pub known_unseen: Summary,
-    /// Neither known.
-    pub unknown: Unknown,
-    /// Occasion known, customer not.
-    pub occasion: Unknown,
-}
-
-/// Answers without the customer.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Unknown {
-    /// By the number of contexts: each overstates the cross-entropy, the last one least.
-    pub sizes: Vec<AtSize>,
-    /// With the slot's own context added to the largest draw: understates the cross-entropy.
-    pub with_own: Summary,
-    /// The cross-entropy as the draw grows, extrapolated from the ratio of the last two gains. At least
-    /// that of `with_own`; `None` with fewer than three sizes.
-    pub limit: Option<f64>,
-    /// The gain in nats from knowing everything, against the largest draw.
-    pub worth_at_most: Estimate,
-    /// The gain in nats from knowing everything, against `with_own`.
-    pub worth_at_least: Estimate,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AtSize {
-    pub contexts: usize,
-    /// The effective number of contexts: the mean over slots of (Σw)²/Σw².
-    pub effective_contexts: f64,
-    pub answers: Summary,
-    /// The same, with the missing article's type known.
-    pub told_type: Summary,
+    pub(crate) contexts: usize,
 }
 
 /// Questions answered at once; bounds the memory.
@@ -79,12 +32,12 @@ const BATCH: usize = 1024;
 const BLOCK: usize = 48;
 
 /// The number of steps that [`consult`] reports if the world has all the slots of `effort`.
-pub fn steps(effort: Effort) -> usize {
+pub(crate) fn steps(effort: Effort) -> usize {
     effort.slots.div_ceil(BATCH) * (2 + OCCASIONS.len())
 }
 
 /// Answers blanks of the validation split. Calls `tell` with the number of steps done.
-pub fn consult(world: &World, effort: Effort, tell: &mut dyn FnMut(usize)) -> Report {
+pub(crate) fn consult(world: &World, effort: Effort, tell: &mut dyn FnMut(usize)) -> Report {
     let questions = draw_questions(world, effort.slots);
     let halvings = |most: usize| -> Vec<usize> {
         [8, 4, 2, 1].iter().map(|part| most / part).filter(|size| *size > 0).collect()
@@ -349,7 +302,7 @@ impl Mixture {
         self.evidence_squared += posterior.evidence * posterior.evidence;
         for (cell, factor) in &posterior.cells {
             let places = world.places_of(*cell);
-            for (joint, score) in self.joint[places.clone()].iter_mut().zip(scored.scores.places(places)) {
+            for (joint, score) in self.joint[places.clone()].iter_mut().zip(scored.scores(places)) {
                 *joint += factor * score;
             }
         }
@@ -373,11 +326,13 @@ impl Mixture {
 
 #[cfg(test)]
 mod tests {
+    use atelier_training::world::Plan;
+
     use super::*;
-    use crate::{
-        testing::{near, on_threads},
-        world::Plan,
-    };
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-9, "{found} instead of {expected}");
+    }
 
     #[test]
     fn knowing_the_customer_helps_and_more_contexts_are_closer() {
@@ -397,9 +352,9 @@ mod tests {
         assert!(known < with_own && with_own < losses[3], "{known} {with_own} {losses:?}");
         let limit = report.unknown.limit.unwrap();
         assert!((with_own..=losses[3]).contains(&limit), "{limit}");
-        near(report.unknown.worth_at_most.mean, losses[3] - known, 1e-9);
+        near(report.unknown.worth_at_most.mean, losses[3] - known);
         let occasion = report.occasion.sizes[3].answers.cross_entropy.mean;
-        near(report.occasion.worth_at_most.mean, occasion - known, 1e-9);
+        near(report.occasion.worth_at_most.mean, occasion - known);
         assert!(report.occasion.worth_at_most.standard_error > 0.0);
         assert!(report.known.recall_at_250.mean > 0.95, "400 articles, {:?}", report.known.recall_at_250);
     }
@@ -409,8 +364,8 @@ mod tests {
         let plan = Plan { seed: 3, articles: 100, customers: 50, outfits: 60, validation: 20, new: 0 };
         let world = World::new(plan).unwrap();
         let [one, four] = [1, 4].map(|threads| {
-            let report =
-                on_threads(threads, || consult(&world, Effort { slots: 30, contexts: 60 }, &mut |_| {}));
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let report = pool.install(|| consult(&world, Effort { slots: 30, contexts: 60 }, &mut |_| {}));
             serde_json::to_string(&report).unwrap()
         });
         assert_eq!(one, four);
