@@ -3,13 +3,16 @@
 mod evaluation;
 mod few_outfits;
 mod new_articles;
+#[expect(dead_code, reason = "a part of the example, with its own tests")]
+#[path = "../../examples/research/oracle.rs"]
+mod oracle;
 mod orders;
 mod pairs;
 mod pytorch;
 mod refresh;
 mod shop;
 mod verbs;
-#[expect(dead_code, reason = "tests take the shop alone")]
+#[expect(dead_code, reason = "a part of the example; tests take the shop alone")]
 #[path = "../../examples/research/weeks.rs"]
 mod weeks;
 

@@ -21,7 +21,7 @@ fn a_small_world_goes_through_every_verb() {
     home.assert_refused(synthesise, &["is not empty"]);
 
     let survey = home.output_of("import world --out again --show 3");
-    assert_has(&survey, &["3650 rows, 0 bad rows skipped\n\n300 articles, 200 customers, 3150 outfits"]);
+    assert_has(&survey, &["3,650 rows, 0 bad rows skipped\n\n300 articles, 200 customers, 3150 outfits"]);
     assert_eq!(survey.lines().filter(|line| line.starts_with("c-")).count(), 3);
 
     let research = Path::new(env!("CARGO_BIN_EXE_atelier-training")).with_file_name("examples/research");
