@@ -135,6 +135,26 @@ fn no_text_has_a_refused_word() {
     assert!(found.is_empty(), "write these in plain English:\n{}", found.join("\n"));
 }
 
+#[test]
+fn clients_and_images_have_the_programs_version() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let version = env!("CARGO_PKG_VERSION");
+    for (file, text, times) in [
+        ("clients/python/pyproject.toml", "\nversion = \"VERSION\"\n", 1),
+        ("clients/typescript/package.json", "\n  \"version\": \"VERSION\",\n", 1),
+        ("clients/typescript/README.md", "atelier-client-VERSION.tgz", 1),
+        ("docs/operations.md", "atelier_VERSION-1_amd64.deb", 1),
+        ("docs/operations.md", "8080:8080 atelier:VERSION", 2),
+        ("docker-compose.yml", ":VERSION\n", 3),
+        ("deploy/kubernetes/service.yaml", "image: atelier:VERSION\n", 1),
+        ("deploy/kubernetes/complete-job.yaml", "image: atelier:VERSION\n", 1),
+        ("deploy/kubernetes/refresh-job.yaml", "image: atelier-refresh:VERSION\n", 1),
+    ] {
+        let found = fs::read_to_string(root.join(file)).unwrap();
+        assert_eq!(found.matches(&text.replace("VERSION", version)).count(), times, "{file}: {text}");
+    }
+}
+
 /// The same version on every machine and every day. Debian's packages are signed, and belong to one release of it.
 #[test]
 fn install_steps_run_only_pinned_code() {
