@@ -28,7 +28,7 @@ const WRITERS: usize = 8;
 /// Concurrent requests that check what is stored.
 const LOOKING: usize = 8;
 /// How long a server may take to store what each writer sends twice.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Events in a list.
 const TOGETHER: usize = 10;
 

@@ -78,11 +78,10 @@ impl Worker {
                 Err(error) => {
                     let method = self.method;
                     // More work than the machine can do is no fault to mend.
-                    match error {
-                        ModelError::Timeout { .. } => {
-                            tracing::warn!(%method, %error, questions, "a run was ended")
-                        }
-                        _ => tracing::error!(%method, %error, questions, "a run failed"),
+                    if let ModelError::Timeout { .. } = error {
+                        tracing::warn!(%method, %error, questions, "a run was ended");
+                    } else {
+                        tracing::error!(%method, %error, questions, "a run failed");
                     }
                     let reason = |waited| match &error {
                         ModelError::Remote { .. } => AskError::Unreachable(error.to_string()),
