@@ -1,8 +1,8 @@
 # Three images from one build: `atelier` for the CPU, `atelier-gpu` for NVIDIA GPUs, `atelier-refresh` for deploy/refresh.
 #
-#   docker build --target atelier -t atelier .
-#   docker run --rm -p 127.0.0.1:8080:8080 atelier demo            # the demo world; it prints a link and an API key
-#   docker run --rm -v atelier:/var/lib/atelier -p 127.0.0.1:8080:8080 atelier
+#   docker build --target atelier -t atelier:0.1.0 .
+#   docker run --rm -p 127.0.0.1:8080:8080 atelier:0.1.0 demo            # the demo world; it prints a link and an API key
+#   docker run --rm -v atelier:/var/lib/atelier -p 127.0.0.1:8080:8080 atelier:0.1.0
 #
 # The build fetches everything: a running container needs no network except its database's.
 

@@ -145,10 +145,12 @@ fn clients_and_images_have_the_programs_version() {
         ("clients/typescript/README.md", "atelier-client-VERSION.tgz", 1),
         ("docs/operations.md", "atelier_VERSION-1_amd64.deb", 1),
         ("docs/operations.md", "8080:8080 atelier:VERSION", 2),
+        ("docs/operations.md", "atelier-VERSION-image.tar.gz", 1),
+        ("Dockerfile", " atelier:VERSION", 3),
         ("docker-compose.yml", ":VERSION\n", 3),
         ("deploy/kubernetes/service.yaml", "image: atelier:VERSION\n", 1),
         ("deploy/kubernetes/complete-job.yaml", "image: atelier:VERSION\n", 1),
-        ("deploy/kubernetes/refresh-job.yaml", "image: atelier-refresh:VERSION\n", 1),
+        ("deploy/kubernetes/refresh-job.yaml", "atelier-refresh:VERSION", 2),
     ] {
         let found = fs::read_to_string(root.join(file)).unwrap();
         assert_eq!(found.matches(&text.replace("VERSION", version)).count(), times, "{file}: {text}");

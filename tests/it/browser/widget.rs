@@ -127,6 +127,7 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
         println!("layout shift at {width} px: {shift}");
         assert!(shift < 0.001, "{width} px: {shift}");
         if let Some(folder) = std::env::var_os("ATELIER_PICTURES") {
+            std::fs::create_dir_all(&folder).unwrap();
             let file = std::path::Path::new(&folder).join(format!("widget-{width}.webp"));
             std::fs::write(file, window.picture().await).unwrap();
         }
@@ -217,6 +218,7 @@ async fn the_demo_has_a_product_page(db: TestDatabase) {
     window.goto(&format!("{}/demo/shop", service.url)).await;
     window.until(READY).await;
     if let Some(folder) = std::env::var_os("ATELIER_PICTURES") {
+        std::fs::create_dir_all(&folder).unwrap();
         let file = std::path::Path::new(&folder).join("shop-wide-light.webp");
         std::fs::write(file, window.picture().await).unwrap();
     }

@@ -24,7 +24,7 @@ pub(super) struct Table {
     /// A file written by `evaluate --out`.
     #[arg(long, value_name = "FILE")]
     baselines: Option<PathBuf>,
-    /// A file written by `oracle --json` (training/research) for the same data.
+    /// A file that the example `research oracle --json` wrote for the same data.
     #[arg(long, value_name = "FILE")]
     oracle: Option<PathBuf>,
     /// Also write the table here as JSON.

@@ -77,9 +77,9 @@ impl Worker {
                 }
                 Err(error) => {
                     let method = self.method;
-                    // More work than the machine can do is no fault to mend.
+                    // Too much load or a slow model server; callers get `deadline`, which has its own alert.
                     if let ModelError::Timeout { .. } = error {
-                        tracing::warn!(%method, %error, questions, "a run was ended");
+                        tracing::warn!(%method, %error, questions, "a run reached its deadline");
                     } else {
                         tracing::error!(%method, %error, questions, "a run failed");
                     }
