@@ -385,11 +385,16 @@ async fn look(window: &Window, eyes: Eyes, (name, path): (&str, &str), wrong: &m
             wrong.push(format!("{name}: {violation}"));
         }
     }
+    let shade = if eyes.dark { "dark" } else { "light" };
+    let width = if eyes.width == phone() { "phone" } else { "wide" };
+    save_picture(window, &format!("{name}-{width}-{shade}")).await;
+}
+
+/// Saves a picture of the page, if a folder for pictures was named.
+pub async fn save_picture(window: &Window, name: &str) {
     if let Some(folder) = pictures() {
-        let shade = if eyes.dark { "dark" } else { "light" };
-        let width = if eyes.width == phone() { "phone" } else { "wide" };
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(format!("{name}-{width}-{shade}.webp")), window.picture().await).unwrap();
+        fs::write(folder.join(format!("{name}.webp")), window.picture().await).unwrap();
     }
 }
 

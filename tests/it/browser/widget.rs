@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
-    browser::every_page::violations,
+    browser::every_page::{save_picture, violations},
     harness::{
         Service, TestDatabase, apply,
         browser::{Eyes, Window},
@@ -126,11 +126,7 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
         let shift = window.run("return shift").await.as_f64().unwrap();
         println!("layout shift at {width} px: {shift}");
         assert!(shift < 0.001, "{width} px: {shift}");
-        if let Some(folder) = std::env::var_os("ATELIER_PICTURES") {
-            std::fs::create_dir_all(&folder).unwrap();
-            let file = std::path::Path::new(&folder).join(format!("widget-{width}.webp"));
-            std::fs::write(file, window.picture().await).unwrap();
-        }
+        save_picture(&window, &format!("widget-{width}")).await;
     }
     // What was added comes back as feedback, also that the cards were seen.
     until!({
@@ -217,11 +213,7 @@ async fn the_demo_has_a_product_page(db: TestDatabase) {
     let window = Window::open(Eyes { width: 1440, ..Eyes::default() }).await;
     window.goto(&format!("{}/demo/shop", service.url)).await;
     window.until(READY).await;
-    if let Some(folder) = std::env::var_os("ATELIER_PICTURES") {
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = std::path::Path::new(&folder).join("shop-wide-light.webp");
-        std::fs::write(file, window.picture().await).unwrap();
-    }
+    save_picture(&window, "shop-wide-light").await;
     let drawn = ask(
         &window,
         "return all.flatMap(one => [...one.querySelectorAll('img')].map(one => new URL(one.src).search))",

@@ -1,12 +1,12 @@
 //! Prints the oracle's answers.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use atelier_training::{
     cli::{
         progress::{Progress, timed},
-        tables,
+        tables, write_json,
     },
     metrics::{Estimate, Summary},
     synthesise,
@@ -71,8 +71,7 @@ impl Oracle {
         );
         if let Some(path) = self.json {
             let figures = json!({ "world_version": VERSION, "plan": world.plan(), "report": report });
-            let text = serde_json::to_string_pretty(&figures).context("the figures")? + "\n";
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            write_json(&path, &figures)?;
         }
         Ok(())
     }

@@ -12,9 +12,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier_core::util::{folders::cache_folder, text::describe_error};
-use atelier_engine::onnx_runtime::OnnxRuntime;
-use atelier_training::{cli::stop_on_signal, fit::Overrides};
+use atelier_core::util::text::describe_error;
+use atelier_training::{
+    cli::{runtime, stop_on_signal, write_json},
+    fit::Overrides,
+};
 use clap::{Args, Parser};
 
 use ask_oracle::Oracle;
@@ -129,14 +131,9 @@ impl Simulate {
             settings: Overrides { file: self.config.as_deref(), set: &[] },
         };
         let stop = stop_on_signal()?;
-        let runtime = OnnxRuntime::load(&cache_folder(), |notice| eprintln!("{notice}"))?;
-        let weeks = simulation.run(&runtime, &stop, &mut |line| println!("{line}"))?;
-        for (name, text) in
-            [("weeks.json", serde_json::to_string_pretty(&weeks)? + "\n"), ("weeks.svg", weeks.draw())]
-        {
-            let path = self.out.join(name);
-            fs::write(&path, text).with_context(|| path.display().to_string())?;
-        }
-        Ok(())
+        let weeks = simulation.run(&runtime()?, &stop, &mut |line| println!("{line}"))?;
+        write_json(&self.out.join("weeks.json"), &weeks)?;
+        let picture = self.out.join("weeks.svg");
+        fs::write(&picture, weeks.draw()).with_context(|| picture.display().to_string())
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn print_baselines(data: &Path, out: Option<&Path>) -> Result<()> {
         ("conditional logit".to_owned(), &logit),
     ];
     if let Some(ease) = &ease {
-        methods.push((format!("EASE (penalty {}, sharpness {})", EASE_PENALTY, ease.sharpness), ease));
+        methods.push((format!("EASE (penalty {EASE_PENALTY}, sharpness {})", ease.sharpness), ease));
     }
     methods.push((format!("popularity, told the type (+{})", by_type.added), &by_type));
     if cells.tell() {

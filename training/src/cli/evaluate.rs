@@ -271,7 +271,7 @@ pub(super) fn cases(data: &Data) -> Result<Cases> {
     Ok(cases)
 }
 
-pub(super) fn runtime() -> Result<OnnxRuntime> {
+pub fn runtime() -> Result<OnnxRuntime> {
     Ok(OnnxRuntime::load(&cache_folder(), |notice| eprintln!("{notice}"))?)
 }
 
@@ -343,7 +343,7 @@ fn models_of_release(folder: &Path, data: &Data) -> Result<Vec<Candidate>> {
         .collect())
 }
 
-pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).context("the figures")? + "\n";
     files::write(path, text.as_bytes())
 }

@@ -19,6 +19,7 @@ use anyhow::Result;
 use atelier_core::util::text::describe_error;
 use clap::{Parser, Subcommand};
 
+pub use evaluate::{runtime, write_json};
 pub use fit::stop_on_signal;
 
 /// Makes Atelier's data, releases and figures.
