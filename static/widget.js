@@ -1,29 +1,29 @@
-// <atelier-looks article="a-1" publishable-key="atlp_…">: looks with an article, or similar articles, on a shop's product page.
+// <atelier-looks article="a-1" publishable-key="atlp_…">: looks with an article, similar articles, or what goes with a basket.
 // docs/widget.md says how to use it. Whatever the service answers becomes text and attributes, never HTML.
 (() => {
   const HERE = document.currentScript ? new URL(document.currentScript.src).origin : "";
   const LABELS = {
     en: {
-      looks: "Complete the look", similar: "Similar articles", look: "Look {n}", total: "Whole look: {price}", size: "Size", choose: "Choose a size",
+      looks: "Complete the look", similar: "Similar articles", basket: "Goes with your cart", look: "Look {n}", total: "Whole look: {price}", size: "Size", choose: "Choose a size",
       soldOut: "{size}, sold out", add: "Add to cart", addOf: "Add to cart: {name}", added: "{name} is in your cart", none: "Nothing fits right now",
     },
     de: {
-      looks: "Dazu passt", similar: "Ähnliche Artikel", look: "Look {n}", total: "Ganzer Look: {price}", size: "Größe", choose: "Größe wählen",
+      looks: "Dazu passt", similar: "Ähnliche Artikel", basket: "Passt zum Warenkorb", look: "Look {n}", total: "Ganzer Look: {price}", size: "Größe", choose: "Größe wählen",
       soldOut: "{size}, ausverkauft", add: "In den Warenkorb", addOf: "In den Warenkorb: {name}", added: "{name} ist im Warenkorb",
       none: "Gerade passt nichts",
     },
     fr: {
-      looks: "Compléter le look", similar: "Articles similaires", look: "Look {n}", total: "Look complet : {price}", size: "Taille",
+      looks: "Compléter le look", similar: "Articles similaires", basket: "Pour compléter votre panier", look: "Look {n}", total: "Look complet : {price}", size: "Taille",
       choose: "Choisir une taille", soldOut: "{size}, épuisé", add: "Ajouter au panier", addOf: "Ajouter au panier : {name}",
       added: "{name} est dans votre panier", none: "Rien ne convient pour le moment",
     },
     it: {
-      looks: "Completa il look", similar: "Articoli simili", look: "Look {n}", total: "Look completo: {price}", size: "Taglia",
+      looks: "Completa il look", similar: "Articoli simili", basket: "Completa il carrello", look: "Look {n}", total: "Look completo: {price}", size: "Taglia",
       choose: "Scegli una taglia", soldOut: "{size}, esaurito", add: "Aggiungi al carrello", addOf: "Aggiungi al carrello: {name}",
       added: "{name} è nel carrello", none: "Al momento non c’è niente di adatto",
     },
     es: {
-      looks: "Completa el look", similar: "Artículos similares", look: "Look {n}", total: "Look completo: {price}", size: "Talla",
+      looks: "Completa el look", similar: "Artículos similares", basket: "Completa tu carrito", look: "Look {n}", total: "Look completo: {price}", size: "Talla",
       choose: "Elige una talla", soldOut: "{size}, agotado", add: "Añadir al carrito", addOf: "Añadir al carrito: {name}",
       added: "{name} está en tu carrito", none: "Ahora mismo no hay nada adecuado",
     },
@@ -79,7 +79,7 @@
   const words = (template, values) => String(template).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 
   class AtelierLooks extends HTMLElement {
-    static observedAttributes = ["article", "customer", "publishable-key", "heading-level", "src", "mode", "n", "store", "currency", "labels"];
+    static observedAttributes = ["article", "articles", "customer", "publishable-key", "heading-level", "src", "mode", "n", "store", "currency", "labels"];
     #root = this.attachShadow({ mode: "open" });
     #wait; #abort; #observer; #status; #waiting = new Map(); #sent = new Set();
 
@@ -99,9 +99,18 @@
       this.#flush();
     }
 
-    get #similar() { return this.getAttribute("mode") === "similar"; }
+    // The articles of a basket, the last in it first. An outfit has eight articles at most.
+    get #basket() {
+      const ids = this.getAttribute("articles")?.split(",").map(id => id.trim()).filter(Boolean);
+      return ids && [...new Set(ids.reverse())];
+    }
+    get #what() { return this.hasAttribute("articles") ? "basket" : this.getAttribute("mode") === "similar" ? "similar" : "looks"; }
+    get #rows() { return this.#what === "looks" ? this.#n : 1; }
     get #level() { return Math.min(Math.max(parseInt(this.getAttribute("heading-level"), 10) || 2, 1), 5); }
-    get #n() { return Math.min(Math.max(parseInt(this.getAttribute("n"), 10) || (this.#similar ? 8 : 1), 1), 16); }
+    get #n() {
+      const [usual, most] = { looks: [1, 16], similar: [8, 16], basket: [4, 8] }[this.#what];
+      return Math.min(Math.max(parseInt(this.getAttribute("n"), 10) || usual, 1), most);
+    }
     get #src() { return (this.getAttribute("src") || HERE).replace(/\/+$/, ""); }
     get #language() { return this.closest("[lang]")?.lang; }
     get #labels() {
@@ -120,14 +129,14 @@
     #frame() {
       const labels = this.#labels;
       const heading = make(`h${this.#level}`, "heading", "", { id: "heading" });
-      const slot = make("slot", "", this.#similar ? labels.similar : labels.looks, { name: "heading" });
+      const slot = make("slot", "", labels[this.#what], { name: "heading" });
       heading.append(slot);
       this.#status = make("p", "status", "", { role: "status" });
       const section = make("section", "section", "", { "aria-labelledby": "heading", "aria-busy": "true" });
       section.append(heading);
-      for (let row = 0; row < (this.#similar ? 1 : this.#n); row++) {
+      for (let row = 0; row < this.#rows; row++) {
         const look = make("div", "look");
-        look.append(...(this.#similar ? [make("ul", "cards")] : [make(`h${this.#level + 1}`, "title"), make("ul", "cards"), make("p", "total")]));
+        look.append(...(this.#what === "looks" ? [make(`h${this.#level + 1}`, "title"), make("ul", "cards"), make("p", "total")] : [make("ul", "cards")]));
         look.style.visibility = "hidden";
         section.append(look);
       }
@@ -139,41 +148,51 @@
     async #load() {
       this.#abort?.abort();
       this.#abort = new AbortController();
-      const { signal } = this.#abort, article = this.getAttribute("article");
-      if (!article) return;
+      const { signal } = this.#abort, what = this.#what, here = this.#basket ?? [this.getAttribute("article")].filter(Boolean);
+      if (!here.length) return;
       // Only the service's own pages ask without a key: those of the demo.
-      if (!this.#key && new URL(this.#src, document.baseURI).origin !== location.origin) return this.#fail(article, "the attribute publishable-key is missing");
-      const query = new URLSearchParams({ n: this.#n });
-      for (const name of ["customer", "store"]) if (this.getAttribute(name)) query.set(name, this.getAttribute(name));
-      const what = this.#similar ? "similar" : "looks";
+      if (!this.#key && new URL(this.#src, document.baseURI).origin !== location.origin) return this.#fail(here, "the attribute publishable-key is missing");
       try {
-        const ask = () => fetch(`${this.#src}/v1/articles/${encodeURIComponent(article)}/${what}?${query}`, { headers: this.#headers(), signal });
-        let answer = await ask();
+        let answer = await this.#ask(what, here, this.getAttribute("customer"), signal);
         // A page that is open for hours shows what everybody sees.
-        if (answer.status === 422 && query.has("customer")) {
-          query.delete("customer");
-          answer = await ask();
-        }
+        if (answer.status === 422 && this.getAttribute("customer")) answer = await this.#ask(what, here, null, signal);
         const body = await answer.json();
         if (!answer.ok) throw new Error(body.detail || answer.status);
-        this.#show(body, article);
+        this.#show(body, here);
       } catch (error) {
-        if (!signal.aborted) this.#fail(article, String(error.message));
+        if (!signal.aborted) this.#fail(here, String(error.message));
       }
     }
 
-    #fail(article, message) {
+    #ask(what, here, customer, signal) {
+      const store = this.getAttribute("store");
+      if (what === "basket") {
+        const outfit = here.slice(0, 7), blanks = Array(Math.min(this.#n, 8 - outfit.length)).fill(null);
+        const body = { outfit: [...outfit, ...blanks], k: 1, sets: 1, one_per_type: true, skip_unknown: true };
+        if (customer) body.customer = customer;
+        if (store) body.filters = { store };
+        return fetch(`${this.#src}/v1/complete`, {
+          method: "POST", headers: { ...this.#headers(), "Content-Type": "application/json" }, body: JSON.stringify(body), signal,
+        });
+      }
+      const query = new URLSearchParams({ n: this.#n });
+      if (customer) query.set("customer", customer);
+      if (store) query.set("store", store);
+      return fetch(`${this.#src}/v1/articles/${encodeURIComponent(here[0])}/${what}?${query}`, { headers: this.#headers(), signal });
+    }
+
+    #fail(here, message) {
       console.error(`atelier-looks: ${message}`);
-      this.#show({}, article);
+      this.#show({}, here);
       this.#tell("atelier-error", { message });
     }
 
     get #key() { return this.getAttribute("publishable-key"); }
     #headers() { return this.#key ? { Authorization: `Bearer ${this.#key}` } : {}; }
 
-    #show(body, article) {
-      const labels = this.#labels, similar = this.#similar;
-      const looks = similar ? [{ articles: body.items || [], completion_id: body.completion_id }] : body.looks || [];
+    #show(body, here) {
+      const labels = this.#labels, inRows = this.#what === "looks";
+      const looks = inRows ? body.looks || [] : [{ articles: body.items || body.sets?.[0]?.articles || [], completion_id: body.completion_id }];
       const section = this.#frame(), rows = section.querySelectorAll(".look");
       this.#observer?.disconnect();
       this.#observer = new IntersectionObserver(entries => {
@@ -182,16 +201,16 @@
       let count = 0;
       looks.slice(0, rows.length).forEach((look, at) => {
         const title = look.title || words(labels.look, { n: at + 1 });
-        const cards = make("ul", "cards", "", { role: "list", "aria-label": similar ? null : title });
+        const cards = make("ul", "cards", "", { role: "list", "aria-label": inRows ? title : null });
         for (const piece of look.articles || []) {
-          if (piece.article.id === article || piece.article.variants?.some?.(variant => variant.id === article)) continue;
+          if (here.includes(piece.article.id) || piece.article.variants?.some?.(variant => here.includes(variant.id))) continue;
           cards.append(this.#card(look, piece));
           count++;
         }
         if (!cards.children.length) return;
         rows[at].querySelector(".cards").replaceWith(cards);
         rows[at].style.visibility = "";
-        if (similar) return;
+        if (!inRows) return;
         rows[at].querySelector(".title").textContent = title;
         const currency = first(look.articles[0]?.article.currency);
         if (look.total != null) rows[at].querySelector(".total").textContent = words(labels.total, { price: this.#price(look.total, currency) });

@@ -17,7 +17,10 @@ use crate::{
             score, similar,
         },
     },
-    people::{Scope, gate::Scopes},
+    people::{
+        Scope,
+        gate::{Reader, Scopes},
+    },
     platform::http::{
         AppState, Finding, Kind, Problem,
         extract::{from_value, read_conditions},
@@ -172,7 +175,7 @@ impl Tool {
             }
             Does::Complete { explain } => {
                 let body = CompleteBody { explain, ..read(arguments)? };
-                shorten(&complete_outfit(state, scopes, body).await?)
+                shorten(&complete_outfit(state, scopes, &Reader::Program, body).await?)
             }
             Does::Looks => {
                 let id = take_id(&mut arguments)?;

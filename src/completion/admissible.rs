@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use atelier_core::domain::Mask;
 use atelier_core::util::text::abbreviate;
+use atelier_engine::catalogue::Catalogue;
 
 use super::{
     prepare::{Blank, Draft, Slots},
@@ -72,6 +73,9 @@ impl Limits {
         all.intersect(known);
         for position in &slots.articles {
             all.remove(*position);
+            if draft.request.one_per_type {
+                remove_type(catalogue, *position, &mut all);
+            }
         }
         exclude(draft, &mut all);
         if let Some(only) = &filters.only {
@@ -176,6 +180,14 @@ impl Limits {
             }
         }
         Vec::new()
+    }
+}
+
+/// Removes all articles of an article's type.
+pub(super) fn remove_type(catalogue: &Catalogue, position: u32, from: &mut Mask) {
+    let article = catalogue.any_article(position);
+    if let Some(same) = article.and_then(|article| catalogue.sets().of_named_type(article.kind())) {
+        from.subtract(&same);
     }
 }
 

@@ -12,7 +12,7 @@ use atelier_engine::{
     packed_article::PackedArticle,
 };
 
-use super::{Sets, conversation::Conversation, prepare::Prepared, steer::Concern};
+use super::{Sets, admissible::remove_type, conversation::Conversation, prepare::Prepared, steer::Concern};
 
 pub const MAX_SETS: usize = 16;
 /// Partial sets that are followed at a time.
@@ -81,6 +81,10 @@ pub(super) async fn fill(
                 Partial { filled, log_probability, offset: partial.offset + f64::from(more) }
             }));
         }
+        if next.is_empty() && prepared.one_per_type {
+            // There are no more types.
+            break;
+        }
         next.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
         let mut seen = HashSet::new();
         next.retain(|partial| {
@@ -140,6 +144,9 @@ fn question(
     for (blank, &index) in prepared.blanks.iter().zip(&partial.filled) {
         slots[blank.position] = index;
         admissible.remove(index);
+        if prepared.one_per_type {
+            remove_type(catalogue, index, &mut admissible);
+        }
     }
     if let Some(excluded) = concern.and_then(|concern| concern.excluded.as_ref()) {
         admissible.subtract(excluded);

@@ -29,7 +29,7 @@ mod steer;
 pub mod tickets;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Instant,
 };
@@ -92,6 +92,8 @@ pub struct Request {
     /// Whether the answer has probabilities over the whole vocabulary. They take a pass over all of it, where filters leave few.
     pub probability: bool,
     /// Leaves out articles of the outfit that neither the shop nor the release has, with a warning; otherwise they are a fault.
+    /// At most one suggestion of each type, and none of a type that the outfit has.
+    pub one_per_type: bool,
     pub skip_unknown: bool,
     /// The ids of articles in the request's `live`: those that the shop lacks get a warning.
     pub live: Vec<ArticleId>,
@@ -127,6 +129,7 @@ impl Request {
             sets: Sets::default(),
             placements_of: Vec::new(),
             probability: false,
+            one_per_type: false,
             skip_unknown: false,
             live: Vec::new(),
             admitted: false,
@@ -336,7 +339,7 @@ fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
     let named: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
     let question = |blank: &prepare::Blank| Question {
         admissible: Some(Arc::clone(&blank.admissible)),
-        k: diversity::pool(request.k, request.diversity),
+        k: if request.one_per_type { MAX_K } else { diversity::pool(request.k, request.diversity) },
         placements_of: named.clone(),
         only_admissible: !request.probability,
         // Counting ranks looks at every article, so it is done only if an article is named.
@@ -393,8 +396,11 @@ fn read_answer(
         own_rank: candidate.own_rank,
         ..Suggestion::new(served.catalogue, candidate.article)
     };
-    let pool = answer.top.into_iter().map(suggestion).collect();
-    let suggestions = match &prepared.steer {
+    let mut pool: Vec<Suggestion> = answer.top.into_iter().map(suggestion).collect();
+    if request.one_per_type {
+        keep_first_of_each_type(&mut pool);
+    }
+    let mut suggestions = match &prepared.steer {
         None => diversity::choose(pool, request.k, request.diversity, |suggestion| suggestion.share),
         Some(steer) => {
             let weight = |suggestion: &Suggestion| suggestion.share * steer.offset(suggestion.index).exp();
@@ -404,6 +410,10 @@ fn read_answer(
             placed
         }
     };
+    if request.one_per_type {
+        // Rules place any.
+        keep_first_of_each_type(&mut suggestions);
+    }
     let mut found = answer.placements.into_iter();
     let placements = prepared.placements_of.iter().map(|index| {
         let (index, placement) = ((*index)?, found.next()?);
@@ -423,6 +433,11 @@ fn read_answer(
         alternatives: blank.alternatives.clone(),
         counted: blank.counted.clone(),
     }
+}
+
+fn keep_first_of_each_type(suggestions: &mut Vec<Suggestion>) {
+    let mut types = HashSet::new();
+    suggestions.retain(|suggestion| types.insert(suggestion.article.kind().to_owned()));
 }
 
 impl Completion {

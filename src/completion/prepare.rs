@@ -86,6 +86,7 @@ pub(super) struct Prepared {
     pub(super) common: Arc<Mask>,
     pub(super) reading: Arc<Reading>,
     pub(super) placements_of: Vec<Option<u32>>,
+    pub(super) one_per_type: bool,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -212,6 +213,7 @@ impl Prepared {
             common,
             reading,
             placements_of: positions(served, request),
+            one_per_type: request.one_per_type,
             warnings: draft.warnings,
         })
     }

@@ -20,8 +20,7 @@ use crate::{
 const SHOP: &str = include_str!("../../../docs/examples/shop.html");
 const SHADOW: &str =
     "const all = [...document.querySelectorAll('atelier-looks')].map(one => one.shadowRoot);";
-const READY: &str =
-    "[...document.querySelectorAll('atelier-looks')].every(one => one.shadowRoot?.querySelector('.add'))";
+const READY: &str = "[...document.querySelectorAll('atelier-looks:not([hidden])')].every(one => one.shadowRoot?.querySelector('.add'))";
 /// Adds up what moves without anyone's doing.
 const WATCH: &str = "<script>window.shift = 0; new PerformanceObserver(list => list.getEntries().forEach(one => shift += one.value))\
                      .observe({type: 'layout-shift', buffered: true});</script>";
@@ -114,6 +113,14 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
         // An article without variants is its own.
         ask(&window, "all[0].querySelectorAll('.add')[1].click()").await;
         window.until("document.querySelector('#cart').textContent === 'h-m, a-00568'").await;
+        // One of each type that the cart does not have, whatever was added since.
+        let basket =
+            "const cards = [...document.querySelector('#with-cart').shadowRoot.querySelectorAll('.card')];";
+        window.until(&format!("(() => {{ {basket} return cards.length === 4 }})()")).await;
+        let heading = "return document.querySelector('#with-cart').shadowRoot.querySelector('h2').innerText";
+        assert_eq!(window.run(heading).await, "Goes with your cart");
+        ask(&window, &format!("{basket} cards[1].querySelector('.add').click()")).await;
+        window.until("document.querySelector('#cart').textContent.split(', ').length === 3").await;
         wrong.extend(violations(&window).await);
         assert_eq!(wrong, Vec::<String>::new(), "{width} px");
         assert_eq!(
@@ -131,6 +138,11 @@ async fn a_product_page_shows_looks_and_fills_the_cart(db: TestDatabase) {
     // What was added comes back as feedback, also that the cards were seen.
     until!({
         let counts = service.json("/feedback/counts").await;
+        let of_match = counts["items"].as_array().unwrap().iter().find(|count| count["method"] == "match");
+        of_match.is_some_and(|count| count["accepted"] == 2 && count["shown"].as_u64() >= Some(2))
+    });
+    until!({
+        let counts = service.json("/feedback/counts").await;
         let is_look = |count: &Value| count["method"] == "look" && count["accepted"] == 4;
         let mut looks = counts["items"].as_array().unwrap().iter().filter(|count| is_look(count));
         looks.any(|look| look["shown"].as_u64() >= Some(4))
@@ -143,7 +155,7 @@ async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
     let window = Window::open(Eyes { width: 390, ..Eyes::default() }).await;
     window.goto(&shop.url).await;
     window.until(READY).await;
-    let heights = "return [...document.querySelectorAll('atelier-looks')].map(one => one.getBoundingClientRect().height)";
+    let heights = "return [...document.querySelectorAll('atelier-looks:not([hidden])')].map(one => one.getBoundingClientRect().height)";
     assert_eq!(window.run(heights).await, json!([540, 480]), "as the page's style reserves");
     // Another article: the element keeps its height, and its place, while it loads.
     window.run("document.querySelectorAll('atelier-looks').forEach(one => one.setAttribute('article', 'a-00568'))").await;

@@ -1,6 +1,6 @@
 //! Publishable keys: what pages of shops may ask, from where, about whom and how often.
 
-use std::{net::IpAddr, process::Command};
+use std::{collections::HashSet, net::IpAddr, process::Command};
 
 use atelier::{
     completion::tickets::Suggested,
@@ -72,7 +72,10 @@ async fn a_publishable_key_opens_only_what_a_page_needs(db: TestDatabase) {
             text(&answer.assert_problem(403, &[])["detail"]).has(["this one is publishable"]);
         }
     }
-    assert_eq!(opened, ["GET /articles/{id}/looks", "GET /articles/{id}/similar", "POST /feedback"]);
+    assert_eq!(
+        opened,
+        ["GET /articles/{id}/looks", "GET /articles/{id}/similar", "POST /complete", "POST /feedback"]
+    );
     let page = service.get("/studio").key(&key).await;
     assert!(page.header("location").starts_with("/sign-in"), "it opens no page");
 }
@@ -228,6 +231,73 @@ async fn pages_see_only_public_attributes(Demo(service): Demo) {
     }
     get(&service, "/articles/b/looks?explain=true", &key).is(422).await;
     assert_eq!(service.json("/articles/b/looks").await, program, "the program's is kept as it was");
+}
+
+/// A basket: one article of each type that it lacks, of what anyone may know, and nothing else that `/complete` takes.
+#[apply(contract)]
+async fn a_page_completes_a_basket(Demo(service): Demo) {
+    let (key, record) = publish(&service, SHOP).await;
+    let ask = |body: &Value| as_page(service.send("/complete", body), &key);
+    let outfit = ["a-00134", "a-00568"];
+    let basket = json!({"outfit": outfit, "k": 8, "one_per_type": true});
+    let rule = json!({"effect": "pin", "articles": {"types": ["coat"]}, "rank": 1, "state": "active"});
+    service.put("/rules/coats", &rule).is(201).await;
+    let answer = ask(&basket).ok().await;
+    assert_eq!(pick(&answer, "arm warnings personas"), json!([null, [], null]));
+    let [blank] = &list(&answer["blanks"])[..] else { panic!("{answer}") };
+    let mut types = Vec::new();
+    for id in outfit {
+        types.push(service.json(format!("/articles/{id}")).await["type"].clone());
+    }
+    for suggestion in list(&blank["suggestions"]) {
+        assert_eq!(pick(suggestion, "article/colour rules"), json!([null, null]), "{suggestion}");
+        assert!(!types.contains(&suggestion["article"]["type"]), "{types:?}: {suggestion}");
+        types.push(suggestion["article"]["type"].clone());
+    }
+    assert_eq!((types.len(), &types[2]), (outfit.len() + 8, &json!("coat")), "the rule's first");
+    // A program may ask the same.
+    let program = service.ask_ok("/complete", &basket).await;
+    assert_eq!(ids(&program["blanks"][0]["suggestions"]), ids(&blank["suggestions"]));
+
+    let accepted = json!([{"id": "1", "completion_id": answer["completion_id"], "kind": "accepted", "slot": blank["slot"],
+        "article": blank["suggestions"][1]["article"]["id"]}]);
+    let told = as_page(service.send("/feedback", accepted), &key).ok().await;
+    assert_eq!(told[0]["recorded"], true, "{told}");
+
+    let signed = ask(&with(basket.clone(), json!({"customer": sign(&record, "c-000010", 60)}))).ok().await;
+    let own = service.ask_ok("/complete", with(basket.clone(), json!({"customer": "c-000010"}))).await;
+    assert_eq!(ids(&signed["blanks"][0]["suggestions"]), ids(&own["blanks"][0]["suggestions"]));
+    // The whole that completes it has other types, too, as many as are asked for.
+    let whole = json!({"outfit": [outfit[0], outfit[1], null, null, null], "k": 1, "sets": 1});
+    let whole = ask(&whole).ok().await;
+    let set: HashSet<&str> =
+        list(&whole["sets"][0]["articles"]).iter().map(|one| text(&one["article"]["type"])).collect();
+    assert!(set.len() == 3 && !types[..2].iter().any(|kind| set.contains(text(kind))), "{set:?}");
+    // More than an outfit holds, and what the shop's catalogue does not have.
+    let all = service.json("/articles?n=12").await;
+    let long: Vec<Value> = [json!("gift-card")]
+        .into_iter()
+        .chain(list(&all["items"]).iter().map(|one| one["id"].clone()))
+        .collect();
+    ask(&json!({"outfit": long, "one_per_type": true, "skip_unknown": true})).ok().await;
+    ask(&json!({"outfit": ["a-00134"], "filters": {"store": "nowhere"}})).ok().await;
+    for (more, pointer) in [
+        (json!({"k": 9}), "/k"),
+        (json!({"customer": "c-000010"}), "/customer"),
+        (json!({"features": {}}), "/features"),
+        (json!({"method": "gsu"}), "/method"),
+        (json!({"filters": {"no_gos": false}}), "/filters/no_gos"),
+        (json!({"live": {}}), "/live"),
+        (json!({"rules": true}), "/rules"),
+        (json!({"explain": true}), "/explain"),
+        (json!({"probability": true}), "/probability"),
+        (json!({"fields": ["margin"]}), "/fields"),
+        (json!({"sets": 2}), "/sets"),
+    ] {
+        ask(&with(basket.clone(), more)).await.assert_problem(422, &[pointer]);
+    }
+    let batch = as_page(service.send("/complete/batch", json!({"items": [basket]})), &key);
+    batch.is(403).await;
 }
 
 /// What a page says about a piece that it showed, without an id and a kind.

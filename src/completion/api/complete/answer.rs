@@ -282,8 +282,8 @@ impl CompletionBody {
             completion_id: ticket,
             release: live.name().to_owned(),
             method: method.to_string(),
-            arm,
-            held_out,
+            arm: arm.filter(|_| !shown.is_public()),
+            held_out: held_out && !shown.is_public(),
             device: live.serving.device().as_str(),
             blanks: completion
                 .blanks
@@ -296,7 +296,7 @@ impl CompletionBody {
             sets: completion.sets.into_iter().map(set).collect(),
             personas: completion.personas,
             steps: completion.steps,
-            warnings: completion.warnings,
+            warnings: if shown.is_public() { Vec::new() } else { completion.warnings },
             timing: TimingBody::new(completion.cost, took),
         }
     }
@@ -317,7 +317,7 @@ pub(crate) fn suggestion_bodies(
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),
-        rules: suggestion.rules,
+        rules: if shown.is_public() { Vec::new() } else { suggestion.rules },
     };
     (1..).zip(suggestions).map(suggestion).collect()
 }

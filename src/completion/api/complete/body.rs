@@ -16,10 +16,14 @@ use utoipa::ToSchema;
 use crate::{
     completion::{Filters, MAX_K, MAX_SETS, Request, Sets},
     customers::features,
+    people::{
+        gate::Reader,
+        visitors::{drop_unknown, read_customer},
+    },
     platform::{
         fault::ServiceError,
         http::{
-            Finding, Problem, fault,
+            AppState, Finding, Problem, fault,
             problem::value_or_finding,
             schema::{
                 ArticleIdSchema, CustomerIdSchema, FeaturesSchema, InStockSchema, MethodNameSchema,
@@ -31,6 +35,8 @@ use crate::{
 };
 
 pub(crate) const DEFAULT_K: usize = 5;
+/// The most suggestions of an answer to a page.
+const MOST_OF_A_PAGE: usize = 8;
 
 /// An outfit to complete.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -81,6 +87,10 @@ pub(crate) struct CompleteBody {
     /// fewer than `sets`.
     #[serde(default)]
     pub(crate) distinct_sets: bool,
+    /// Suggest at most one article of each type, for a blank and in a set, and none of a type that the outfit has: for a basket. A
+    /// set may then have fewer articles than there are blanks.
+    #[serde(default)]
+    pub(crate) one_per_type: bool,
     /// Leave out articles of the outfit that do not exist, with the warning `unknown-article`. They are errors otherwise.
     #[serde(default)]
     pub(crate) skip_unknown: bool,
@@ -268,12 +278,71 @@ impl Routed {
             lift: body.lift,
             explain: body.explain,
             sets: Sets { most: body.sets, distinct: body.distinct_sets },
+            one_per_type: body.one_per_type,
             skip_unknown: body.skip_unknown,
             live: said,
             rules: body.rules.then_some(now),
             ..Request::routed(outfit, &route)
         };
         Ok((route, request))
+    }
+}
+
+/// The part of a [`CompleteBody`] that a page may send.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageBody {
+    customer: Option<String>,
+    outfit: Vec<Option<String>>,
+    #[serde(default, deserialize_with = "read_optional_integer")]
+    k: Option<usize>,
+    #[serde(default, deserialize_with = "read_integer")]
+    sets: usize,
+    /// Always so.
+    #[serde(default, rename = "one_per_type")]
+    _one_per_type: bool,
+    #[serde(default)]
+    skip_unknown: bool,
+    #[serde(default)]
+    filters: PageFilters,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PageFilters {
+    store: Option<String>,
+}
+
+impl PageBody {
+    pub(super) async fn read(self, state: &AppState, reader: &Reader) -> Result<CompleteBody, Problem> {
+        let Self { mut outfit, k, sets, skip_unknown, filters: PageFilters { store }, .. } = self;
+        for (name, found, most) in [("k", k.unwrap_or(1), MOST_OF_A_PAGE), ("sets", sets, 1)] {
+            if found > most {
+                let detail = format!("with a publishable key {name} is at most {most}, found {found}");
+                return Err(Problem::invalid(vec![Finding::at(format!("/{name}"), detail)]));
+            }
+        }
+        let customer = match read_customer(reader, self.customer.as_deref(), state.now()) {
+            Ok(customer) => drop_unknown(state, reader, customer).await?,
+            Err(reason) => return Err(Problem::invalid(vec![Finding::at("/customer", reason)])),
+        };
+        let most = state.live_release()?.serving.release().schema().outfit_size().most;
+        if outfit.len() + usize::from(outfit.iter().all(Option::is_some)) > most {
+            outfit.retain(Option::is_some);
+            outfit.truncate(most - 1);
+            outfit.resize(most, None);
+        }
+        Ok(CompleteBody {
+            customer: customer.map(|id| id.to_string()),
+            outfit,
+            k,
+            sets,
+            one_per_type: true,
+            skip_unknown,
+            filters: FiltersBody { store, ..FiltersBody::default() },
+            rules: applies(),
+            ..CompleteBody::default()
+        })
     }
 }
 

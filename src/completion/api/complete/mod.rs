@@ -19,14 +19,20 @@ use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use self::{answer::CompletionBody, body::Routed};
+use self::{
+    answer::CompletionBody,
+    body::{PageBody, Routed},
+};
 pub(crate) use self::{
     answer::{ReasonBody, Shown, SuggestionBody, VariantBody, suggestion_bodies},
     body::{CompleteBody, DEFAULT_K, FiltersBody, LiveBody, Offer, read_features, read_live, read_outfit},
 };
 use crate::{
     completion::{api::timing::TimingBody, asking::suggest},
-    people::{Scope, gate::Scopes},
+    people::{
+        Scope,
+        gate::{Reader, Scopes},
+    },
     platform::http::{
         AppState, Finding, Problem, ProblemBody, RequestId,
         extract::{Json, JsonText, MOST_BYTES, parse, too_long},
@@ -38,7 +44,7 @@ use crate::{
 };
 
 pub(crate) fn router() -> Routes {
-    Routes::new().scoped(Scope::Complete, routes!(complete)).scoped(Scope::Complete, routes!(batch))
+    Routes::new().for_pages(Scope::Complete, routes!(complete)).scoped(Scope::Complete, routes!(batch))
 }
 
 /// Complete an outfit
@@ -46,6 +52,9 @@ pub(crate) fn router() -> Routes {
 /// Suggests, for each blank (`null`) of the outfit, the articles that a stylist would most likely choose for this
 /// customer. If the outfit has no blank, suggests one more article. Name the customer with `customer`, describe them
 /// with `features`, or both: features in the request override the profile.
+///
+/// A publishable key sends `outfit`, `k` up to 8, `sets` up to 1, `skip_unknown`, a store in `filters`, and `customer` signed. It gets public
+/// attributes without `warnings`, always `one_per_type`; what of a long basket does not fit into an outfit is left out.
 #[utoipa::path(post, path = "/complete", operation_id = "completeOutfit",
     tag = "completion", request_body = CompleteBody, responses(
     (status = 200, description = "Suggestions for each blank", body = CompletionBody,
@@ -56,14 +65,19 @@ pub(crate) fn router() -> Routes {
 async fn complete(
     State(state): State<AppState>,
     scopes: Scopes,
-    Json(body): Json<CompleteBody>,
+    reader: Reader,
+    JsonText(text): JsonText,
 ) -> Result<(TimingBody, Json<CompletionBody>), Problem> {
+    let body: CompleteBody = match &reader {
+        Reader::Program => parse(&text)?,
+        Reader::Visitors(_) => parse::<PageBody>(&text)?.read(&state, &reader).await?,
+    };
     let completion = if body.is_large() {
         let work = state.part::<Work>().clone();
-        let answer = Box::pin(async move { complete_outfit(&state, &scopes, body).await });
+        let answer = Box::pin(async move { complete_outfit(&state, &scopes, &reader, body).await });
         work.run(Amount::Much, answer).await
     } else {
-        complete_outfit(&state, &scopes, body).await
+        complete_outfit(&state, &scopes, &reader, body).await
     }?;
     Ok((completion.timing, Json(completion)))
 }
@@ -71,15 +85,17 @@ async fn complete(
 pub(crate) async fn complete_outfit(
     state: &AppState,
     scopes: &Scopes,
+    reader: &Reader,
     body: CompleteBody,
 ) -> Result<CompletionBody, Problem> {
-    complete_routed(state, scopes, body.route(state.live_release()?), false).await
+    complete_routed(state, scopes, reader, body.route(state.live_release()?), false).await
 }
 
 /// `admitted` says that the queue has room for it already.
 async fn complete_routed(
     state: &AppState,
     scopes: &Scopes,
+    reader: &Reader,
     mut routed: Routed,
     admitted: bool,
 ) -> Result<CompletionBody, Problem> {
@@ -87,8 +103,12 @@ async fn complete_routed(
         scopes.require(Scope::Rules, "`rules: false`")?;
     }
     let times = state.times();
-    let shown = Shown::new(routed.body.fields.take())?;
+    let fields = Shown::new(routed.body.fields.take())?;
     let (route, mut request) = routed.read(times.now)?;
+    let shown = match reader {
+        Reader::Program => fields,
+        Reader::Visitors(_) => Shown::to(reader, state, request.filters.store.as_deref()),
+    };
     request.admitted = admitted;
     let suggestions =
         suggest(&route, state.profiles(), state.tickets(), request, times).await.map_err(fault::problem)?;
@@ -252,7 +272,7 @@ async fn complete_item(
             if let Some((reservation, count)) = reserved {
                 reservation.lock().unwrap_or_else(PoisonError::into_inner).spend(count);
             }
-            complete_routed(state, scopes, item, reserved.is_some()).await
+            complete_routed(state, scopes, &Reader::Program, item, reserved.is_some()).await
         }
         Err(problem) => Err(problem),
     };
