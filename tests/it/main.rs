@@ -12,7 +12,6 @@ mod analysis;
 mod app;
 mod browser;
 mod catalogue;
-mod ci;
 mod cli;
 mod completion;
 mod customers;

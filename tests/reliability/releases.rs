@@ -1,15 +1,11 @@
-//! A folder of releases: the demo release, and copies of it, each broken in its own way.
-//!
-//! A copy's name has four letters like `demo`, so that it fits into the ONNX files' metadata without moving a byte: a
-//! copy is refused for its damage, not for its name.
+//! A folder of releases: the demo release, and copies of it, each broken in its own way, and none in its name.
 
-use std::{fs, path::Path};
+use std::fs;
 
-use anyhow::{Context, Result};
-use serde_json::json;
+use anyhow::Result;
 use tempfile::TempDir;
 
-use crate::demo::{copy, edit, methods, models, put};
+use crate::demo::{copy, copy_as, models, put};
 
 /// A broken copy's name, and a word of the expected message.
 pub const BROKEN: [(&str, &str); 4] = [
@@ -26,8 +22,7 @@ pub fn folder() -> Result<TempDir> {
     let at = |name: &str| folder.path().join(name);
     copy(&models().join("demo"), &at("demo"))?;
     for (name, _) in BROKEN {
-        copy(&at("demo"), &at(name))?;
-        rename(&at(name), name)?;
+        copy_as(name, &at("demo"), folder.path())?;
     }
     let mut bytes = fs::read(at("nan1").join(MODEL))?;
     let middle = bytes.len() / 2;
@@ -39,19 +34,4 @@ pub fn folder() -> Result<TempDir> {
     // The manifest does not say so.
     fs::write(at("hash").join(MODEL), bytes)?;
     Ok(folder)
-}
-
-/// Gives the release another name of four letters.
-fn rename(folder: &Path, name: &str) -> Result<()> {
-    // A metadata entry: the key `release`, then the value's tag and length.
-    const NAME: &[u8] = b"release\x12\x04demo";
-    for method in methods() {
-        let file = format!("{method}.onnx");
-        let mut bytes = fs::read(folder.join(&file))?;
-        let place = bytes.windows(NAME.len()).position(|window| window == NAME);
-        let end = place.context("the release's name in the metadata")? + NAME.len();
-        bytes[end - name.len()..end].copy_from_slice(name.as_bytes());
-        put(folder, &file, &bytes)?;
-    }
-    edit(folder, |manifest| manifest["name"] = json!(name))
 }

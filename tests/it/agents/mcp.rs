@@ -372,24 +372,6 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-#[apply(on_sqlite)]
-async fn every_document_of_the_list_is_served(service: Service) {
-    let list = service.get("/llms.txt").await;
-    assert_eq!(list.header("content-type"), MARKDOWN);
-    let list = list.text();
-    let mut read = BTreeSet::new();
-    for link in links(&list) {
-        let answer = service.get(link).is(200).await;
-        read.extend((answer.header("content-type") == MARKDOWN).then(|| link.to_owned()));
-    }
-    assert_eq!(read, pages().map(|page| format!("/docs/{page}")).collect());
-    for line in list.lines().filter(|line| line.starts_with("- ")) {
-        assert!(line.ends_with('.') || line.contains("openapi"), "{line}");
-    }
-    service.get("/docs/nothing.md").is(404).await;
-    service.get("/docs/..%2FCargo.toml").is(404).await;
-}
-
 /// Markdown and other files: a reader without the repository finds what a page speaks of.
 #[apply(on_sqlite)]
 async fn every_link_of_a_served_document_leads_to_a_served_one(service: Service) {
@@ -413,12 +395,16 @@ async fn every_link_of_a_served_document_leads_to_a_served_one(service: Service)
     }
     // Files beside the pages are served without their folder.
     for page in pages() {
+        assert!(read.contains(&format!("/docs/{page}")), "{page} is not served");
         let text = fs::read_to_string(format!("{}/docs/{page}", env!("CARGO_MANIFEST_DIR"))).unwrap();
         for link in links(&text) {
             let file = link.strip_prefix("examples/").or_else(|| link.strip_prefix("results/"));
             let name = file.map(|file| format!("/docs/{}", file.split('#').next().unwrap()));
             assert!(name.is_none_or(|name| read.contains(&name)), "{link} of {page} is not served");
         }
+    }
+    for unknown in ["nothing.md", "..%2FCargo.toml"] {
+        service.get(format!("/docs/{unknown}")).is(404).await;
     }
     service.get("/docs/guide.md").await.text().has(["*Picture: On a phone*"]).lacks(["images/"]);
     service.get("/docs/api.md").await.text().has(["(`clients/python/README.md`)"]);

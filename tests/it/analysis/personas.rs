@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::config::Limits;
 use atelier_core::domain::{CustomerId, Method, Outfit, Role};
 use atelier_engine::{
     catalogue::ArticleIndex,
@@ -162,7 +161,7 @@ async fn invalid_queries_are_refused(Stylist(_service, stylist): Stylist) {
 #[apply(on_sqlite)]
 async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     let folder = demo_with(["none", "gsu"]);
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::of(&db, &folder).await;
     let stylist = service.signed_in(Role::Stylist).await;
     stylist.page("/personas").await.has(["No release is live"]);
     service.releases.serve("demo").await.unwrap();
@@ -172,8 +171,7 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn cached_personas_end_with_the_release(db: TestDatabase) {
     let folder = demo_with(["gsu", "latent"]);
-    crate::harness::fill(&db).await;
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::filled(&db, &folder).await;
     let stylist = service.signed_in(Role::Stylist).await;
     service.releases.serve("demo").await.unwrap();
     let before = Arc::downgrade(&service.releases.current().unwrap().serving);

@@ -1,4 +1,4 @@
-//! An analyst finds a case where two methods differ, opens it side by side, and downloads it.
+//! An analyst finds a case where two methods differ, opens it side by side, downloads it, and reads figures.
 
 use atelier_core::domain::Role;
 use serde_json::json;
@@ -43,20 +43,6 @@ async fn story(db: TestDatabase, eyes: Eyes) {
 }
 
 #[apply(in_chromium)]
-async fn rules_move_no_column_until_they_are_switched_on(Demo(service): Demo) {
-    let rule = json!({"effect": "boost", "factor": 5, "articles": {"attributes": {"colour": ["navy"]}}, "state": "active"});
-    service.put("/rules/navy", rule).is(201).await;
-    let window =
-        open(&service, Role::Analyst, "/side-by-side?slot=a-00134&slot=&slot=a-00568&slot=a-00259").await;
-    window.until_words("without the shop’s rules").await;
-    assert_eq!(window.count(".moved-by").await, 0);
-    window.click("#rules").await;
-    window.click("#compare").await;
-    window.until_words("moved by the shop’s rules where a rule is named").await;
-    assert!(window.texts(".moved-by").await.contains(&"by navy".to_owned()));
-}
-
-#[apply(in_chromium)]
 async fn reads_which_method_answers_best(Demo(service): Demo) {
     let window = open(&service, Role::Analyst, "/evaluation").await;
     window.text("main section h2").await.has(["With the type known"]);
@@ -68,13 +54,6 @@ async fn reads_which_method_answers_best(Demo(service): Demo) {
     window.until(&format!("{shown}?.textContent.includes(' at ')")).await;
     window.click("a[href^='/evaluation/table.csv?of=known-type']").await;
     window.download("demo-known-type.csv").await.has(["\r\nmatch,true,0."]);
-
-    window.click_words("Cases").await;
-    window.click("input[name=also][value=np]").await;
-    window.choose("select[name=lead]", "apart").await;
-    window.click("main form button").await;
-    window.until_count(".cases li:first-child tbody tr", 3).await;
-    window.address().await.has(["also=np", "lead=apart"]);
 }
 
 #[apply(in_chromium)]
@@ -95,4 +74,15 @@ async fn asks_the_same_question_in_studio_and_side_by_side(Demo(service): Demo) 
     let parts = ["price_max=150", "own.occasion=office", "type=2%3Acoat", "slot=a-00134&slot=a-00568&slot="];
     window.address().await.has(parts);
     assert_eq!(names("[aria-labelledby=blank-2] .suggestions .name").await, suggested);
+}
+
+#[apply(in_chromium)]
+async fn sees_figures_refresh_by_themselves(Demo(service): Demo) {
+    let window = open(&service, Role::Analyst, "/operations").await;
+    window.until("[...document.querySelectorAll('dt')].some(dt => dt.innerText === 'outfits')").await;
+    window.run("document.querySelector('#live').classList.add('still-the-same')").await;
+    service.put("/articles/new", json!({"type": "coat"})).await;
+    let articles = "document.querySelector('dl.figures dd').innerText.replace(',', '')";
+    window.until(&format!("{articles} === '1501'")).await;
+    assert!(window.address().await.ends_with("/operations"));
 }

@@ -1,4 +1,4 @@
-//! A merchandiser's rule, from the draft over its preview and its schedule to its end; a look, and an arm that lost.
+//! A merchandiser's rule, from the draft over its preview and its schedule to its end.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,8 +6,8 @@ use atelier_core::{domain::Role, util::calendar};
 use serde_json::json;
 
 use crate::{
-    browser::{open, signed_in},
-    harness::{Demo, Service, TestDatabase, apply, browser::Eyes, ids, in_chromium},
+    browser::signed_in,
+    harness::{Service, TestDatabase, apply, browser::Eyes, ids, in_chromium},
 };
 
 #[apply(in_chromium)]
@@ -85,55 +85,4 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     window.click("#undo").await;
     window.until(&format!("{state} === 'active'")).await;
     assert_ne!(suggested().await, best);
-
-    // Conditions are rows of words.
-    window.click_words("Recalled & gone").await;
-    window.fill("#articles-attributes-0-name", "colour").await;
-    window.fill("#articles-attributes-0-is", "navy").await;
-    window.click("#articles-more").await;
-    window.fill("#articles-attributes-0-is", "black").await;
-    window.choose("#state", "off").await;
-    window.click("#preview").await;
-    window.until_words("with colour navy or black.").await;
-}
-
-#[apply(in_chromium)]
-async fn a_look_from_studio_is_live_once_its_form_is_stored(Demo(service): Demo) {
-    let saved = json!({"articles": ["a-00134", "a-00568", "a-00259", "a-01130"], "name": "Autumn office"});
-    let saved = service.send("/outfits", saved).is(201).await.json()["id"].to_string();
-    let is_live = async || {
-        let looks = service.json("/articles/a-00134/looks").await;
-        looks["looks"][0]["look"] == format!("outfit-{saved}")
-    };
-    let window = open(&service, Role::Merchandiser, &format!("/studio/outfits/{saved}")).await;
-    window.click("#publish-button").await;
-    window.until("document.querySelector('#title')?.value === 'Autumn office'").await;
-    window.fill("#articles-find", "a-01243").await;
-    window.click("#articles-more").await;
-    window.click(".found input").await;
-    window.click(".picked button[name=up]").await;
-    window.until_words("The product pages of its 5 articles show it to all customers.").await;
-    assert!(!is_live().await);
-    window.click("#store").await;
-    window.until_words(&format!("outfit-{saved} is stored. It is published now.")).await;
-    assert!(is_live().await);
-    let articles = &service.json(format!("/looks/outfit-{saved}")).await["articles"];
-    assert_eq!(*articles, json!(["a-00568", "a-00134", "a-00259", "a-01130", "a-01243"]));
-    window.click("#undo").await;
-    window.until_words("No looks").await;
-    assert!(!is_live().await);
-}
-
-#[apply(in_chromium)]
-async fn an_arm_that_did_not_win_takes_more_than_a_click_to_ship(Demo(service): Demo) {
-    let arms = json!([{"name": "today", "share": 1}, {"name": "new", "method": "gsu", "share": 1}]);
-    service.put("/experiments/spring", json!({"arms": arms, "state": "running"})).is(201).await;
-    let state = async || service.json("/experiments/spring").await["state"].clone();
-    let window = open(&service, Role::Admin, "/operations/experiments/spring").await;
-    window.run("document.querySelector('#winner').value = 'new'").await;
-    window.click_words_until("Review", "The figures do not say so.").await;
-    window.until_words("gsu becomes the default method.").await;
-    assert_eq!(state().await, "running");
-    window.click_words_until("Ship new anyway", "Shipped after less than a day: new").await;
-    assert_eq!(state().await, "shipped");
 }

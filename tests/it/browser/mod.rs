@@ -1,6 +1,5 @@
 //! What people do, from beginning to end, in a real browser.
 
-pub mod admin;
 pub mod analyst;
 pub mod every_page;
 pub mod merchandiser;

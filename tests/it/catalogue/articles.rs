@@ -1,13 +1,13 @@
 use serde_json::json;
 
-use crate::harness::{Call, Service, apply, assert_has, on_sqlite};
+use crate::harness::{Call, Service, apply, assert_has, contract, json_lines, on_sqlite};
 
 fn bulk(service: &Service, lines: String) -> Call {
     service.post("/articles/bulk", "application/x-ndjson; charset=utf-8", lines)
 }
 
 /// How prices and stock may be written is asked in `atelier_core::domain`.
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn put_get_and_delete(service: Service) {
     let path = "/articles/a%2F1";
     let coat = json!({"type": "coat", "colour": "red", "price": "1.299,00", "in_stock": "ja", "image": null,
@@ -62,12 +62,9 @@ async fn an_invalid_article_is_refused_with_pointers(service: Service) {
 
 #[apply(on_sqlite)]
 async fn a_stream_is_one_change(service: Service) {
-    let coat = |n: u32| {
-        let coat = json!({"id": format!("a-{n}"), "type": "coat", "price": "1.299,00", "in_stock": "nein"});
-        format!("{coat}\n")
-    };
-    let lines: Vec<String> = (0..4500).map(coat).collect();
-    let brought = bulk(&service, lines.concat()).await.json();
+    let coat =
+        |n: u32| json!({"id": format!("a-{n}"), "type": "coat", "price": "1.299,00", "in_stock": "nein"});
+    let brought = bulk(&service, json_lines((0..4500).map(coat))).await.json();
     assert_has(&brought, json!({"added": 4500, "bad": 0}));
     let last = json!({"id": "a-4499", "type": "coat", "price": 1299, "in_stock": false});
     assert_eq!(service.json("/articles/a-4499").await, last);

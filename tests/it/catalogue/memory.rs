@@ -1,5 +1,7 @@
 //! What the catalogue takes in memory is known, and limited, before a change is committed.
 
+use std::ops::Range;
+
 use atelier::{
     config::Limits,
     platform::db::{ChangeError, Copies, Expected, NewDocument, Store, StoreError},
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     Html, LATER, NOW, Service, TestDatabase, Unconditional, all, apply, article, article_id, coat, contract,
-    import,
+    import, json_lines,
 };
 
 fn limited(store: &Store, bytes: u64) -> Store {
@@ -20,6 +22,12 @@ fn limited(store: &Store, bytes: u64) -> Store {
 /// An article with so many letters.
 fn long(id: &str, letters: usize) -> Article {
     article(id, "coat", json!({"note": "x".repeat(letters)}))
+}
+
+/// Large articles, as a stream.
+fn large(numbers: Range<usize>) -> String {
+    let note = "x".repeat(60_000);
+    json_lines(numbers.map(|number| json!({"id": format!("x-{number}"), "type": "coat", "note": note})))
 }
 
 fn memory(article: &Article) -> i64 {
@@ -151,11 +159,7 @@ async fn a_replica_with_less_memory_follows_all_else(db: TestDatabase) {
         one.serve_demo().await;
     }
     let bring_in = async |from: usize, to: usize| {
-        let line = |number: usize| {
-            format!("{}\n", json!({"id": format!("x-{number}"), "type": "coat", "note": "x".repeat(60_000)}))
-        };
-        let rows: String = (from..to).map(line).collect();
-        service.post("/articles/bulk", "application/x-ndjson", rows).is(200).await;
+        service.lines("/articles/bulk", large(from..to)).is(200).await;
         replica.releases.refresh().await.unwrap();
     };
     let state = async || {
@@ -202,20 +206,10 @@ async fn the_attack_ends_as_a_refusal(db: TestDatabase) {
     let limits = Limits { catalogue_bytes: Some(8_000_000), ..Limits::default() };
     let service = Service::start_with(&db, limits).await;
     service.serve_demo().await;
-    let line = |number: usize| {
-        format!("{}\n", json!({"id": format!("x-{number}"), "type": "coat", "note": "x".repeat(60_000)}))
-    };
-    let rows: String = (0..200).map(line).collect();
-    let refused = service.post("/articles/bulk", "application/x-ndjson", rows).is(422).await.json();
-    let detail = refused["detail"].as_str().unwrap();
-    assert!(
-        detail.contains("the catalogue would take 1")
-            && detail.contains("at most 8 MB (limits.catalogue_bytes)"),
-        "{detail}"
-    );
+    let refused = service.lines("/articles/bulk", large(0..200)).is(422).await;
+    refused.text().has(["the catalogue would take 1", "at most 8 MB (limits.catalogue_bytes)"]);
     assert_eq!(service.json("/articles").await["items"], json!([]));
-    let rows: String = (0..100).map(line).collect();
-    service.post("/articles/bulk", "application/x-ndjson", rows).is(200).await;
+    service.lines("/articles/bulk", large(0..100)).is(200).await;
     let metrics = service.get("/metrics").await.text();
     let gauge = |name: &str| -> f64 {
         let line =
@@ -231,11 +225,8 @@ async fn the_attack_ends_as_a_refusal(db: TestDatabase) {
             .put(format!("/articles/x-{number}"), json!({"type": "coat", "note": "x".repeat(60_000)}))
             .await;
         if put.status != 201 {
-            assert!(
-                number < 130 && put.text().contains("limits.catalogue_bytes"),
-                "{number}: {}",
-                put.text()
-            );
+            assert!(number < 130, "{number}");
+            put.text().has(["limits.catalogue_bytes"]);
             break;
         }
     }

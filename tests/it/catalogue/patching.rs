@@ -1,22 +1,17 @@
 //! Changing articles and customers in part, versions of them, and compressed bodies.
 
-use std::io::Write;
-
 use atelier::config::Limits;
-use flate2::{Compression, write::GzEncoder};
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Html, Service, TestDatabase, apply, assert_has, contract, on_sqlite};
-
-const NDJSON: &str = "application/x-ndjson";
+use crate::harness::{Call, Html, Service, TestDatabase, apply, assert_has, contract, gzip, on_sqlite};
 
 fn patch(service: &Service, path: &str, body: &Value) -> Call {
     service.call(Method::PATCH, path).body("application/merge-patch+json", body.to_string())
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn a_patch_changes_what_it_names(service: Service) {
     let coat = json!({"type": "coat", "colour": "red", "price": 79, "stock": {"S": 1, "M": 2}});
     service.put("/articles/a", &coat).is(201).await;
@@ -105,9 +100,8 @@ async fn patches_at_the_same_time_are_all_kept(service: Service) {
 
 #[apply(contract)]
 async fn a_stream_of_patches_keeps_the_rest(service: Service) {
-    let bulk = |path: &str, query: &str, lines: &'static str| {
-        service.post(format!("/{path}/bulk?{query}"), NDJSON, lines)
-    };
+    let bulk =
+        |path: &str, query: &str, lines: &'static str| service.lines(format!("/{path}/bulk?{query}"), lines);
     service.put("/articles/a", json!({"type": "coat", "colour": "red", "in_stock": true})).is(201).await;
     service.put("/articles/b", json!({"type": "hat", "colour": "blue"})).is(201).await;
     let lines = "{\"id\":\"a\",\"in_stock\":false}\n{\"id\":\"new\",\"type\":\"boot\",\"price\":9}\n\
@@ -142,7 +136,7 @@ async fn a_stream_of_patches_keeps_the_rest(service: Service) {
     bulk("customers", "mode=mix", "").is(422).await;
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn a_version_follows_every_change(service: Service) {
     for (path, body, other) in [
         ("/articles/a", json!({"type": "coat"}), json!({"type": "coat", "price": 1})),
@@ -238,12 +232,6 @@ async fn a_caller_with_the_version_gets_no_body(service: Service) {
     }
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
 #[apply(on_sqlite)]
 async fn compressed_bodies_are_read_up_to_the_limit(db: TestDatabase) {
     let limits = Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 20, ..Limits::default() };
@@ -252,8 +240,7 @@ async fn compressed_bodies_are_read_up_to_the_limit(db: TestDatabase) {
         let call = service.call(Method::PUT, path).header("content-encoding", encoding);
         call.body("application/json", body)
     };
-    let bulk =
-        |body: Vec<u8>| service.post("/articles/bulk", NDJSON, body).header("content-encoding", "gzip");
+    let bulk = |body: Vec<u8>| service.lines("/articles/bulk", body).header("content-encoding", "gzip");
     let coat = json!({"type": "coat", "colour": "red"}).to_string().into_bytes();
     let packed = gzip(&coat);
     for (path, encoding, body) in [
@@ -282,7 +269,7 @@ async fn compressed_bodies_are_read_up_to_the_limit(db: TestDatabase) {
     }
     // Without the header it is not inflated.
     let plain = service.call(Method::PUT, "/articles/a").body("application/json", packed.clone());
-    for call in [plain, service.post("/articles/bulk", NDJSON, packed)] {
+    for call in [plain, service.lines("/articles/bulk", packed)] {
         let answer = call.await;
         assert!([400, 422].contains(&answer.status), "{}", answer.text());
     }

@@ -1,37 +1,11 @@
-use atelier::{
-    catalogue::ArticleFilter,
-    platform::db::{Put, Store},
-};
+use atelier::{catalogue::ArticleFilter, platform::db::Store};
 use atelier_core::domain::{Article, ArticleId};
 use serde_json::json;
 use sqlx::AssertSqlSafe;
 
 use crate::harness::{
-    LATER, NOW, ODD_IDS, TestDatabase, Unconditional, all, apply, article, article_id, coat, contract, import,
+    NOW, ODD_IDS, TestDatabase, Unconditional, all, apply, article, article_id, coat, contract, import,
 };
-
-#[apply(contract)]
-async fn an_article_is_put_read_and_deleted(store: Store) {
-    let articles = store.articles();
-    let odd = article(
-        "a-'\"\\😀",
-        "robe d'été",
-        json!({"name": "x\u{0}y\n\"'\\%_ 😀", "price": 79.9, "big": 9_007_199_254_740_993_i64, "tiny": 1e-7,
-               "nested": {"a": [null, true, 1.5]}, "empty": "", "separators": "\u{1e}\u{1f}"}),
-    );
-    assert_eq!(articles.get(&odd.id).await, Ok(None));
-    let dearer = Article::new(odd.id.clone(), "coat", odd.attributes().clone()).unwrap();
-    for (row, put) in
-        [(&odd, Put::Added), (&odd, Put::Unchanged), (&dearer, Put::Changed), (&dearer, Put::Unchanged)]
-    {
-        assert_eq!(articles.set(row, LATER).await, Ok(put));
-        assert_eq!(articles.get(&odd.id).await.as_ref(), Ok(&Some(row.clone())));
-    }
-    assert_eq!((all(articles.all()).await, articles.count().await), (vec![dearer], Ok(1)));
-    assert_eq!(articles.remove(&article_id("b"), NOW).await, Ok(false));
-    assert_eq!(articles.remove(&odd.id, NOW).await, Ok(true));
-    assert_eq!((articles.get(&odd.id).await, articles.count().await), (Ok(None), Ok(0)));
-}
 
 #[apply(contract)]
 async fn many_are_read_in_statements_and_pages(store: Store) {
@@ -112,34 +86,6 @@ async fn find(store: &Store, search: &str, after: Option<&ArticleId>) -> Vec<Art
 
 fn ids(articles: &[Article]) -> Vec<&str> {
     articles.iter().map(|article| article.id.as_str()).collect()
-}
-
-#[apply(contract)]
-async fn the_revision_grows_with_every_change(store: Store) {
-    let articles = store.articles();
-    let mut before = articles.revision().await.unwrap();
-    let mut changed = async |what: &str, change: bool| {
-        let revision = articles.revision().await.unwrap();
-        assert_eq!(revision > before, change, "{what}: {before} then {revision}");
-        before = revision;
-    };
-    articles.set(&coat("a"), NOW).await.unwrap();
-    changed("a new one", true).await;
-    articles.set(&coat("a"), LATER).await.unwrap();
-    changed("the same", false).await;
-    articles.set(&article("a", "hat", json!({})), NOW).await.unwrap();
-    changed("another type", true).await;
-    articles.remove(&article_id("b"), NOW).await.unwrap();
-    changed("no deletion", false).await;
-    articles.remove(&article_id("a"), NOW).await.unwrap();
-    changed("a deletion", true).await;
-    let mut open = store.import(NOW).await.unwrap();
-    open.put(&[coat("b"), coat("c")]).await.unwrap();
-    changed("an open import", false).await;
-    open.commit().await.unwrap();
-    changed("an import", true).await;
-    import(&store, &[coat("b")]).await;
-    changed("an import of the same", false).await;
 }
 
 #[apply(contract)]

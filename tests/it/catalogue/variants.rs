@@ -12,7 +12,7 @@ use crate::{
         Call, Demo, Html, NOW, Service, TestDatabase, Unconditional, apply, article, article_id, assert_has,
         contract, each,
         json::{list, text},
-        on_sqlite, pick,
+        json_lines, on_sqlite, pick,
     },
 };
 
@@ -23,14 +23,8 @@ fn shirt() -> Value {
     ]})
 }
 
-/// Rows of a stream, one a line.
-fn lines(rows: &[Value]) -> String {
-    let lines: Vec<String> = rows.iter().map(|row| format!("{row}\n")).collect();
-    lines.concat()
-}
-
 fn bulk(service: &Service, mode: &str, rows: &[Value]) -> Call {
-    service.post(format!("/articles/bulk?mode={mode}"), "application/x-ndjson", lines(rows))
+    service.lines(format!("/articles/bulk?mode={mode}"), json_lines(rows))
 }
 
 #[apply(contract)]
@@ -79,8 +73,8 @@ async fn an_article_keeps_its_variants_and_is_known_by_them(service: Service) {
     assert_eq!(saved["articles"], json!(["a", "TSH", "b", "c"]));
     let twice = save(json!(["a", "TSH-L", "b", "TSH-M"])).is(422).await.json();
     assert_eq!(twice["errors"][0]["detail"], "article \"TSH\" appears twice in the outfit");
-    let again = lines(&[json!({"customer": "c", "articles": ["TSH-M", "c", "b", "a"]})]);
-    let imported = service.post("/outfits/bulk", "application/x-ndjson", again).ok().await;
+    let again = json_lines(&[json!({"customer": "c", "articles": ["TSH-M", "c", "b", "a"]})]);
+    let imported = service.lines("/outfits/bulk", again).ok().await;
     assert_eq!(imported["unchanged"], 1, "the same outfit: {imported}");
 
     // A deleted article's variants are free.

@@ -125,11 +125,7 @@ async fn answers_as_the_service_does(Demo(service): Demo, db: TestDatabase) {
         for (rank, suggestion) in (1..).zip(suggestions.as_array().unwrap()) {
             let (customer, article, share) = &first[&(row, 1, rank)];
             let id = suggestion["article"]["id"].as_str().unwrap();
-            assert_eq!(
-                (customer.as_str(), article.as_str()),
-                (outfit.customer.as_str(), id),
-                "{row}, {rank}"
-            );
+            assert_eq!((&**customer, &**article), (outfit.customer.as_str(), id), "{row}, {rank}");
             assert!((share - suggestion["share"].as_f64().unwrap()).abs() < 1e-5);
         }
     }

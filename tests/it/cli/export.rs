@@ -356,7 +356,6 @@ fn some<T>(runner: &mut TestRunner, strategy: &impl Strategy<Value = T>) -> T {
 
 /// Sends random rows by every way, and gives how many were stored and how many refused.
 async fn send_rows(service: &Service) -> [usize; 2] {
-    const NDJSON: &str = "application/x-ndjson";
     let mut runner = TestRunner::deterministic();
     let attributes = fields(&["colour", "a\"b,c", "features", "x.y", "notes", "name", "Größe"]);
     let features =
@@ -383,7 +382,7 @@ async fn send_rows(service: &Service) -> [usize; 2] {
                 article.insert("id".into(), json!(format!("a-{id}")));
                 let customer = json!({"id": format!("c-{id}"), "features": customer["features"]});
                 [("articles", json!(article)), ("customers", customer)].map(|(table, row)| {
-                    service.post(format!("/{table}/bulk?skip_bad=true{mode}"), NDJSON, row.to_string())
+                    service.lines(format!("/{table}/bulk?skip_bad=true{mode}"), row.to_string())
                 })
             }
         };
@@ -399,7 +398,7 @@ async fn send_rows(service: &Service) -> [usize; 2] {
         let saved = if round % 2 == 0 {
             service.send("/outfits", outfit).await
         } else {
-            service.post("/outfits/bulk?skip_bad=true", NDJSON, outfit.to_string()).await
+            service.lines("/outfits/bulk?skip_bad=true", outfit.to_string()).await
         };
         assert!([200, 201, 404, 409, 413, 422].contains(&saved.status), "round {round}: {}", saved.status);
     }

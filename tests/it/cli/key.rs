@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{atelier, ended, printed, refused},
-    harness::{Guarded, Html, TestDatabase, apply, contract, on_sqlite},
+    harness::{Guarded, Html, TestDatabase, apply, contract, entries, on_sqlite},
 };
 
 /// Makes a key, and gives what is printed.
@@ -24,13 +24,7 @@ async fn a_key_is_made_without_a_browser(Guarded(service): Guarded, db: TestData
     let record = service.store.api_keys().list().await.unwrap().remove(0);
     assert_eq!((record.label.as_str(), record.expires_at), ("Shop", None));
     assert_eq!(record.scopes, ["complete", "metrics"]);
-    let entry = service
-        .store
-        .audit()
-        .list(&atelier::platform::db::AuditFilter::default(), None, 1)
-        .await
-        .unwrap()
-        .remove(0);
+    let entry = entries(&service.store, 1).await.remove(0);
     let (action, subject) = (entry.action.as_str(), entry.subject.as_str());
     assert_eq!((action, subject, entry.actor), ("key.create", "Shop", Actor::Service));
     let details = Value::from(entry.details);
@@ -76,13 +70,7 @@ async fn keys_are_listed_and_revoked_without_a_browser(Guarded(service): Guarded
     metrics().is(200).await;
     printed(key(&["revoke", "shop"])).await;
     metrics().is(401).await;
-    let entry = service
-        .store
-        .audit()
-        .list(&atelier::platform::db::AuditFilter::default(), None, 1)
-        .await
-        .unwrap()
-        .remove(0);
+    let entry = entries(&service.store, 1).await.remove(0);
     assert_eq!((entry.action.as_str(), entry.subject.as_str()), ("key.revoke", "Shop"));
     let list = printed(key(&["list"])).await;
     assert!(list.lines().any(|line| line.contains(" Shop ") && line.contains("revoked 20")), "{list}");

@@ -21,8 +21,8 @@ use crate::{
     },
     completion::tickets,
     harness::{
-        Call, Html, ONNX_RUNTIME, TestDatabase, apply, ids, model_server::ModelServer, models, on_postgres,
-        on_sqlite, tls::Tls, tools, until,
+        Call, Html, ONNX_RUNTIME, TestDatabase, apply, entries, ids, model_server::ModelServer, models,
+        on_postgres, on_sqlite, tls::Tls, tools, until,
     },
     releases::{
         foreign_release::{ENDLESS, GREEDY, export_changed, run_example},
@@ -470,13 +470,7 @@ async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
         served.call(Method::POST, "sign-in").form(&form).is(401).await;
     }
     served.stop().await;
-    let entries = db
-        .open()
-        .await
-        .audit()
-        .list(&atelier::platform::db::AuditFilter::default(), None, 100)
-        .await
-        .unwrap();
+    let entries = entries(&db.open().await, 100).await;
     let failed = entries.iter().filter(|entry| entry.action == "sign-in.failed");
     let attempts: u64 = failed.map(|entry| entry.details["attempts"].as_u64().unwrap()).sum();
     assert_eq!(attempts, 3, "{entries:?}");

@@ -111,10 +111,7 @@ async fn every_start_prints_a_link_until_an_admin_has_a_password(db: TestDatabas
         line
     });
     let printed = printed.await.unwrap();
-    assert!(
-        printed.starts_with("Atelier is at http://127.0.0.1:") && !printed.contains("sign-in"),
-        "{printed}"
-    );
+    printed.has(["Atelier is at http://127.0.0.1:"]).lacks(["sign-in"]);
 }
 
 /// Sets the first password.

@@ -57,7 +57,7 @@ async fn filtered_pages_continue_at_the_cursor(service: Service) {
         format!("{}\n", json!({"id": format!("a-{n:04}"), "type": "coat", "colour": colour, "n": n % 5}))
     };
     let lines: String = (0..2500).map(line).collect();
-    service.post("/articles/bulk", "application/x-ndjson", lines).is(200).await;
+    service.lines("/articles/bulk", lines).is(200).await;
     for (query, every) in [("where=colour:navy", 4), ("where=n:0", 5), ("where=n:0&where=colour:navy", 20)] {
         let (mut found, mut cursor) = (Vec::new(), String::new());
         loop {

@@ -247,7 +247,7 @@ async fn suggested_of(service: &Service, types: &[&str], features: Value) -> Vec
 
 async fn store_all<'a>(service: &Service, articles: impl IntoIterator<Item = &'a Value>) -> Value {
     let lines: Vec<String> = articles.into_iter().map(Value::to_string).collect();
-    service.post("/articles/bulk", "application/x-ndjson", lines.join("\n")).ok().await
+    service.lines("/articles/bulk", lines.join("\n")).ok().await
 }
 
 #[apply(on_sqlite)]

@@ -15,8 +15,6 @@ use crate::{
     releases::foreign_release::run_example,
 };
 
-const LINES: &str = "application/x-ndjson";
-
 /// A service with the example release `open`, its articles, and the folder of releases.
 struct Open(Service, TempDir);
 
@@ -24,7 +22,7 @@ impl Fixture for Open {
     async fn prepare(db: &TestDatabase) -> Self {
         let models = tempfile::tempdir().unwrap();
         run_example("export_open_release.py", &models.path().join("open")).await;
-        let service = Service::start_in(db, Limits::default(), models.path().to_owned()).await;
+        let service = Service::of(db, &models).await;
         activate_open(&service, &models).await;
         Self(service, models)
     }
@@ -33,7 +31,7 @@ impl Fixture for Open {
 /// Brings in the release's articles.
 async fn activate_open(service: &Service, models: &TempDir) {
     let articles = std::fs::read(models.path().join("open/articles.jsonl")).unwrap();
-    service.post("/articles/bulk", LINES, articles).is(200).await;
+    service.lines("/articles/bulk", articles).is(200).await;
     service.ask_ok("/releases/open/activate?force=true", json!({})).await;
 }
 
@@ -76,7 +74,7 @@ async fn delete(service: &Service, ids: &[&str]) {
 #[apply(on_sqlite)]
 #[needs(tools::onnx)]
 async fn a_copy_of_an_article_stands_beside_it(Open(service, models): Open, db: TestDatabase) {
-    let replica = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
+    let replica = Service::of(&db, &models).await;
     replica.releases.refresh().await.unwrap();
     let before = coats(&service, 3).await;
     assert_eq!(before[0].0, "sporty-blue-coat");
@@ -95,7 +93,7 @@ async fn a_copy_of_an_article_stands_beside_it(Open(service, models): Open, db: 
     // Another colour, another row; another type, other suggestions; and gone when it is deleted.
     let red = json!({"id": "anorak", "type": "coat", "style": "classic", "colour": "red"});
     let lines = format!("{red}\n{}\n", json!({"id": "sporty-red-coat", "type": "hat"}));
-    service.post("/articles/bulk", LINES, lines).is(200).await;
+    service.lines("/articles/bulk", lines).is(200).await;
     let changed = coats(&service, 250).await;
     assert_eq!((changed[0].0.as_str(), changed.len()), ("sporty-blue-coat", 6));
     assert_ne!(changed[1].0, "anorak");
@@ -188,7 +186,7 @@ async fn the_same_model_in_format_1_gives_the_same_answers_and_knows_nothing_new
     let answer = service.complete(json!({"outfit": ["anorak", null, "sporty-blue-shoes"]})).await;
     assert_eq!(codes(&answer["warnings"]), ["article-not-in-release", "short-outfit"], "{answer:#}");
     let line = json!({"id": "cap", "type": "hat"}).to_string();
-    let brought = service.post("/articles/bulk", LINES, line).ok().await;
+    let brought = service.lines("/articles/bulk", line).ok().await;
     assert_eq!(brought["warnings"], json!([{"detail": detail.replace("the", "1")}]));
     let coverage = service.json("/coverage").await;
     assert_eq!(pick(&coverage, "new unknown open_methods"), json!([2, [], []]));
@@ -253,7 +251,7 @@ async fn what_a_release_does_not_know_of_a_stored_article_is_said(Open(service, 
 
     let lines = [("one", "mauve"), ("two", "Mauve"), ("three", "chartreuse"), ("four", "blue")]
         .map(|(id, colour)| json!({"id": id, "type": "coat", "colour": colour}).to_string() + "\n");
-    let brought = service.post("/articles/bulk", LINES, lines.concat()).ok().await;
+    let brought = service.lines("/articles/bulk", lines.concat()).ok().await;
     let rest = "is new to release open: until a release is trained with it, only the type and other attributes count";
     let no_style = "new articles have no style (4), which other articles have: they count as average there";
     let expected = json!([
@@ -394,6 +392,6 @@ async fn an_article_is_placed_by_its_embedding(Open(service, _models): Open) {
     }
     // Lists of several encoders stand side by side, and come one by one.
     let line = json!({"id": "odd", "embedding": {"text": [1]}}).to_string();
-    service.post("/articles/bulk?mode=merge", LINES, line).is(200).await;
+    service.lines("/articles/bulk?mode=merge", line).is(200).await;
     assert_eq!(stored("odd").await, json!({"image": [0.5, 2], "text": [1]}));
 }

@@ -1,6 +1,5 @@
 //! Whole outfits that a method remembers: what they change in an answer, and that they are named as a reason.
 
-use atelier::config::Limits;
 use atelier_core::domain::Article;
 use serde_json::{Map, Value, json};
 
@@ -62,7 +61,7 @@ async fn stylists_outfits_are_named_as_reasons(db: TestDatabase) {
     crate::harness::fill(&db).await;
     let serve = async |outfits: Vec<Vec<usize>>| {
         change_file(&release, "match.safetensors", |tables| remember(&tables, &outfits));
-        let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+        let service = Service::of(&db, &folder).await;
         service.ask_ok("/releases/demo/activate", json!({})).await;
         service
     };

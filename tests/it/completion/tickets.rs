@@ -1,23 +1,25 @@
 //! Completion ids: what they remember, for how long, and who can read them.
 
-use std::{collections::BTreeSet, fs, path::Path, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use atelier::{
     completion::tickets::{Suggested, Tickets},
-    config::{Limits, Tickets as Settings},
+    config::Tickets as Settings,
 };
-use atelier_core::{domain::Timestamp, util::digest};
+use atelier_core::domain::Timestamp;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
+    demo,
     harness::{
         Call, Demo, Service, TestDatabase, apply, contract, draw_key, each, ids,
         json::{list, text, with},
         models, on_sqlite,
     },
     outcomes::feedback::{event, suggested},
+    outfits::api::change_file,
     releases::api::copy,
 };
 
@@ -28,33 +30,11 @@ const CUSTOMER: &str = "c-014871";
 pub fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&models().join("demo"), &folder.path().join("demo"));
-    let next = folder.path().join("next");
-    copy(&models().join("demo"), &next);
-    let path = next.join("release.json");
-    let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    manifest["name"] = "next".into();
-    for (name, entry) in manifest["files"].as_object_mut().unwrap() {
-        let bytes = rewrite(&next.join(name));
-        *entry = json!({"bytes": bytes.len(), "sha256": digest::sha256(&bytes)});
-    }
-    fs::write(path, manifest.to_string()).unwrap();
+    demo::copy_as("next", &models().join("demo"), folder.path()).unwrap();
+    change_file(&folder.path().join("next"), "articles.jsonl", |articles| {
+        articles.split_inclusive(|byte| *byte == b'\n').rev().collect::<Vec<_>>().concat()
+    });
     folder
-}
-
-/// Reverses the articles, and renames the release in a model's metadata.
-fn rewrite(path: &Path) -> Vec<u8> {
-    let mut bytes = fs::read(path).unwrap();
-    if path.ends_with("articles.jsonl") {
-        let text = String::from_utf8(bytes).unwrap();
-        let lines: Vec<&str> = text.lines().rev().collect();
-        bytes = format!("{}\n", lines.join("\n")).into_bytes();
-    } else if path.extension().is_some_and(|extension| extension == "onnx") {
-        let name = b"release\x12\x04demo";
-        let place = bytes.windows(name.len()).position(|window| window == name).unwrap();
-        bytes[place + name.len() - 4..place + name.len()].copy_from_slice(b"next");
-    }
-    fs::write(path, &bytes).unwrap();
-    bytes
 }
 
 /// The suggestions for the first blank.
@@ -97,8 +77,7 @@ async fn exported(service: &Service) -> BTreeSet<BTreeSet<String>> {
 #[apply(on_sqlite)]
 async fn feedback_outlives_the_release(db: TestDatabase) {
     let folder = folder();
-    crate::harness::fill(&db).await;
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::filled(&db, &folder).await;
     service.ask_ok("/releases/demo/activate", json!({})).await;
     let coat = json!({"type": "coat", "price": 90, "in_stock": true});
     service.put("/articles/newer-than-demo", coat).await;
@@ -117,7 +96,7 @@ async fn feedback_outlives_the_release(db: TestDatabase) {
     service.ask_ok("/releases/next/activate", json!({})).await;
     assert_eq!(exported(&service).await, before, "what was accepted stays");
     // After a restart, or at another replica.
-    let other = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let other = Service::of(&db, &folder).await;
     other.releases.refresh().await.unwrap();
     for (service, place, id) in [(&service, 2, "e-2"), (&other, 24, "e-24")] {
         let taken = report(service, &about(&later, id, "accepted", &articles[place])).ok().await;
@@ -135,7 +114,7 @@ async fn feedback_outlives_the_release(db: TestDatabase) {
     }
     assert_eq!(exported(&other).await, BTreeSet::from([accepted(1), accepted(24)]));
     let lines = service.get("/feedback/outfits.jsonl").await.text();
-    service.post("/outfits/bulk", "application/x-ndjson", lines).is(200).await;
+    service.lines("/outfits/bulk", lines).is(200).await;
     let counts = service.json("/feedback/counts").await;
     assert_eq!((&counts["items"][0]["release"], &counts["items"][0]["shown"]), (&json!("demo"), &json!(3)));
 }

@@ -32,7 +32,7 @@ async fn an_export_has_everything_and_an_erasure_leaves_nothing(Demo(service): D
     }
     service.send("/outfits", json!({"customer": WHO, "articles": &blank[..4]})).is(201).await;
     let imported = json!({"customer": WHO, "articles": &blank[4..8]});
-    service.post("/outfits/bulk", "application/x-ndjson", format!("{imported}\n")).is(200).await;
+    service.lines("/outfits/bulk", format!("{imported}\n")).is(200).await;
 
     let export = service.json(format!("{PATH}/export")).await;
     assert_eq!(export["customer"], json!({"id": WHO, "features": features["features"]}));
@@ -97,7 +97,7 @@ async fn feedback_after_an_erasure_names_no_customer(Demo(service): Demo, db: Te
     assert_eq!(service.ask_ok("/feedback", &before).await["recorded"], false, "it counted before");
     let outfit = json!({"customer": WHO, "articles": &blank[..4]});
     service.send("/outfits", &outfit).is(422).await;
-    let bulk = service.post("/outfits/bulk?skip_bad=true", "application/x-ndjson", outfit.to_string());
+    let bulk = service.lines("/outfits/bulk?skip_bad=true", outfit.to_string());
     bulk.await.assert_problem(422, &[]);
     everything(&db, &mut db.raw().await).await.lacks([WHO]);
 

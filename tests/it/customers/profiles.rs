@@ -2,12 +2,12 @@ use serde_json::{Value, json};
 
 use crate::{
     analysis::evaluation::text,
-    harness::{Guarded, Html, Service, Stylist, TestDatabase, apply, contract, each, on_sqlite, pick},
+    harness::{
+        Guarded, Html, Service, Stylist, TestDatabase, apply, contract, each, json_lines, on_sqlite, pick,
+    },
 };
 
-const NDJSON: &str = "application/x-ndjson";
-
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn put_get_and_erase(service: Service) {
     let features = json!({"age": 28.0, "preferred_colours": ["grey", "red"], "country": null});
     let answer = service.put("/customers/c-1", json!({"features": features})).is(201).await;
@@ -57,7 +57,7 @@ async fn ids_may_be_any_text(service: Service) {
     // Addresses lose the segments `.` and `..`, so such a customer could never be read or erased.
     for id in [".", ".."] {
         let line = json!({"id": id, "features": {}}).to_string();
-        service.post("/customers/bulk", NDJSON, line).is(422).await;
+        service.lines("/customers/bulk", line).is(422).await;
         service.send("/outfits", json!({"customer": id, "articles": ["a", "b"]})).is(422).await;
     }
     assert_eq!(service.store.customers().count().await, Ok(0));
@@ -92,12 +92,12 @@ async fn a_stream_is_imported(service: Service) {
     service.put("/customers/c-1", json!({"features": {"age": 1}})).await;
     let line = |n: u32| format!("{{\"id\":\"c-{n}\",\"features\":{{\"age\":{},\"x\":1}}}}\n", 20 + n % 50);
     let lines: String = (0..4500).map(line).collect();
-    let brought = service.post("/customers/bulk", NDJSON, lines.clone()).ok().await;
+    let brought = service.lines("/customers/bulk", lines.clone()).ok().await;
     let warning = json!({"line": 1, "detail": "the schema has no feature \"x\"; models do not see it (4500 rows in all)"});
     let expected = json!({"added": 4499, "changed": 1, "unchanged": 0, "deleted": 0, "absent": 0, "bad": 0,
         "errors": [], "warnings": [warning]});
     assert_eq!(brought, expected);
-    assert_eq!(service.post("/customers/bulk", NDJSON, lines).ok().await["unchanged"], 4500);
+    assert_eq!(service.lines("/customers/bulk", lines).ok().await["unchanged"], 4500);
     assert_eq!(service.store.customers().count().await, Ok(4500));
 }
 
@@ -105,7 +105,7 @@ async fn a_stream_is_imported(service: Service) {
 async fn a_bad_line_refuses_the_stream(service: Service) {
     let bad = "{\"id\":\"c\",\"features\":{\"age\":\"old\"}}\n".repeat(25);
     let lines = format!("{{\"id\":\"good\",\"features\":{{}}}}\n\n{bad}");
-    let problem = service.post("/customers/bulk", NDJSON, lines.clone()).is(422).await.json();
+    let problem = service.lines("/customers/bulk", lines.clone()).is(422).await.json();
     let detail =
         "nothing was stored: 25 of 26 rows are bad; fix them, or store the 1 good ones with skip_bad=true";
     assert_eq!(problem["detail"], detail);
@@ -115,10 +115,10 @@ async fn a_bad_line_refuses_the_stream(service: Service) {
     assert_eq!(problem["errors"][0], first);
     assert_eq!(service.store.customers().count().await, Ok(0));
 
-    let brought = service.post("/customers/bulk?skip_bad=true", NDJSON, lines).ok().await;
+    let brought = service.lines("/customers/bulk?skip_bad=true", lines).ok().await;
     assert_eq!(pick(&brought, "added bad"), json!([1, 25]));
     // No line is good.
-    service.post("/customers/bulk?skip_bad=true", NDJSON, "nonsense\n").is(422).await;
+    service.lines("/customers/bulk?skip_bad=true", "nonsense\n").is(422).await;
     service.post("/customers/bulk", "application/json", "{}").is(415).await;
     assert_eq!(service.store.customers().count().await, Ok(1));
 }
@@ -129,7 +129,7 @@ async fn a_stream_has_its_own_limit(db: TestDatabase) {
     let service = Service::start_with(&db, limits).await;
     let send = |bytes: usize| {
         let line = format!("{{\"id\":\"c\",\"features\":{{}}}}{}\n", " ".repeat(bytes - 25));
-        service.post("/customers/bulk", NDJSON, line)
+        service.lines("/customers/bulk", line)
     };
     send(4096).is(200).await;
     let problem = send(4097).await.assert_problem(413, &[]);
@@ -142,9 +142,8 @@ async fn a_stream_has_a_limit_of_rows(db: TestDatabase) {
     let limits = atelier::config::Limits { bulk_rows: 3, ..Default::default() };
     let service = Service::start_with(&db, limits).await;
     let send = |query: &str, ids: &str| {
-        let lines: String =
-            ids.chars().map(|id| json!({"id": id.to_string(), "features": {}}).to_string() + "\n").collect();
-        service.post(format!("/customers/bulk{query}"), NDJSON, lines)
+        let rows = ids.chars().map(|id| json!({"id": id.to_string(), "features": {}}));
+        service.lines(format!("/customers/bulk{query}"), json_lines(rows))
     };
     send("", "abc").is(200).await;
     let twice = send("", "dedf").is(422).await.json();
@@ -172,7 +171,7 @@ async fn an_item_called_bulk_is_like_any_other(Guarded(guarded): Guarded, db: Te
         }
         let mut line = body.clone();
         line["id"] = json!("x");
-        service.post(path, NDJSON, format!("{line}\n")).is(200).await;
+        service.lines(path, format!("{line}\n")).is(200).await;
         service.delete(path).is(204).await;
         service.get(path).is(404).await;
         service.call(reqwest::Method::TRACE, path).is(405).await;
@@ -201,7 +200,7 @@ async fn an_id_is_one_in_every_form_of_its_letters(service: Service) {
         assert_eq!(service.json(format!("/{table}")).await["items"].as_array().unwrap().len(), 1);
     }
     let twice = "{\"id\":\"z\u{fc}\",\"features\":{}}\n{\"id\":\"zu\u{308}\",\"features\":{}}\n";
-    let problem = service.post("/customers/bulk", NDJSON, twice).is(422).await.json();
+    let problem = service.lines("/customers/bulk", twice).is(422).await.json();
     assert_eq!(problem["errors"], json!([{"line": 2, "detail": "customer \"zü\" is already in line 1"}]));
     service.delete("/customers/zu%CC%88").is(204).await;
     service.get("/customers/z%C3%BC").is(404).await;
@@ -223,7 +222,7 @@ async fn numbers_out_of_any_sense_are_warned_of(service: Service) {
     assert_eq!(stored["warnings"][0]["detail"], detail);
     // In a file, one warning counts all its rows.
     let lines = (0..30).map(|n| format!("{}\n", json!({"id": n.to_string(), "features": {"age": -1 - n}})));
-    let brought = service.post("/customers/bulk", NDJSON, lines.collect::<String>()).ok().await;
+    let brought = service.lines("/customers/bulk", lines.collect::<String>()).ok().await;
     assert_eq!(brought["warnings"].as_array().unwrap().len(), 1, "{brought}");
     assert!(brought["warnings"][0]["detail"].as_str().unwrap().ends_with("(30 rows in all)"), "{brought}");
 

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::{
     analysis::evaluation::text,
     harness::{
-        Call, Demo, Html, Replicated, Service, apply, assert_has, contract, json::with, on_sqlite, rows,
+        Call, Demo, Html, Replicated, Service, apply, assert_has, contract, entries, json::with, on_sqlite,
+        rows,
     },
     outcomes::feedback::suggested,
 };
@@ -384,8 +385,7 @@ async fn an_arm_beyond_a_limit_stops_the_experiment(Demo(service): Demo) {
     let limit = " blanks had no suggestion in arm new; the limit is 5.0 %";
     assert!(reason.starts_with("100.0 % of the ") && reason.ends_with(limit), "{reason}");
     assert_eq!(service.arm_of(&all[0]).await.0, Value::Null);
-    let entries =
-        service.store.audit().list(&atelier::platform::db::AuditFilter::default(), None, 1).await.unwrap();
+    let entries = entries(&service.store, 1).await;
     assert_eq!((entries[0].actor, &*entries[0].action), (Actor::Service, "experiment.put"));
     let html = service.signed_in(Role::Analyst).await.page("/operations/experiments/autumn").await;
     html.has(["had no suggestion in arm new"]);
@@ -426,7 +426,7 @@ async fn an_experiment_is_started_stopped_and_shipped(Demo(service): Demo) {
                 "accepted: – instead of –, too few customers yet.",
                 "Ship new anyway",
             ]);
-            admin.page(SPRING).await.lacks(["name=\"winner\" value="]);
+            admin.page(SPRING).await.has(["name=\"ship\" id=\"winner\""]).lacks(["name=\"winner\" value="]);
         }
         assert_eq!(change(fields).await.status, 303, "{said}");
         text(&admin.page(SPRING).await).has([said]);

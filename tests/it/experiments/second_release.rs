@@ -39,15 +39,10 @@ fn plain(share: u8) -> Value {
 /// A service with the release `demo` live, and a replica of it; their folder also has `less`.
 async fn start(db: &TestDatabase) -> (Service, Service, TempDir) {
     let folder = two_releases();
-    crate::harness::fill(db).await;
-    let [service, replica] = [start_in(db, &folder).await, start_in(db, &folder).await];
+    let [service, replica] = [Service::filled(db, &folder).await, Service::of(db, &folder).await];
     service.ask_ok("/releases/demo/activate", json!({})).await;
     replica.follow().await;
     (service, replica, folder)
-}
-
-async fn start_in(db: &TestDatabase, folder: &TempDir) -> Service {
-    Service::start_in(db, Limits::default(), folder.path().to_owned()).await
 }
 
 impl Service {
@@ -277,7 +272,7 @@ async fn a_release_that_cannot_be_loaded_answers_nobody(db: TestDatabase) {
     let (service, _, folder) = start(&db).await;
     let alone = tempfile::tempdir().unwrap();
     copy(&models().join("demo"), &alone.path().join("demo"));
-    let replica = start_in(&db, &alone).await;
+    let replica = Service::of(&db, &alone).await;
     replica.follow().await;
     // Where it is missing or broken, the experiment does not start.
     let broken = alone.path().join("less");
@@ -306,7 +301,7 @@ async fn a_release_that_cannot_be_loaded_answers_nobody(db: TestDatabase) {
     let figures = replica.json(format!("{AUTUMN}/figures")).await;
     figures["second_release"]["reason"].as_str().unwrap().has(["format 7"]);
     // A replica that starts now loads both.
-    let third = start_in(&db, &folder).await;
+    let third = Service::of(&db, &folder).await;
     third.releases.serve("demo").await.unwrap();
     assert_eq!(third.second_release().await["loaded"], true);
     for customer in customers(10) {

@@ -1,7 +1,8 @@
 //! A request to the service as a value, and its answer, read whole.
 
-use std::{borrow::Borrow, fmt::Display, future::IntoFuture, pin::Pin};
+use std::{borrow::Borrow, fmt::Display, future::IntoFuture, io::Write, pin::Pin};
 
+use flate2::{Compression, write::GzEncoder};
 use reqwest::{
     Body, RequestBuilder,
     header::{HeaderMap, HeaderValue},
@@ -135,6 +136,18 @@ impl Answer {
         assert_eq!(found, expected, "{}: {problem:#}", self.request);
         problem
     }
+}
+
+/// Rows of a stream, one a line.
+pub fn json_lines(rows: impl IntoIterator<Item = impl Display>) -> String {
+    rows.into_iter().map(|row| format!("{row}\n")).collect::<Vec<_>>().concat()
+}
+
+/// Bytes as `gzip` packs them.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
 }
 
 /// The values at these paths of JSON, as a list: `pick(&import, "state result/added")` is `["done", 2]`.

@@ -46,7 +46,7 @@ pub use macro_rules_attribute::apply;
 use tokio::time::timeout;
 
 pub use self::{
-    client::{Answer, Call, assert_has, each, ids, pick},
+    client::{Answer, Call, assert_has, each, gzip, ids, json_lines, pick},
     database::{Kind, TestDatabase},
     html::{Html, assert_page},
     postgres::{is_watchdog, watch},

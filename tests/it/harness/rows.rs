@@ -3,7 +3,9 @@
 use atelier::{
     outcomes::{Event, FeedbackEvent, FeedbackKind},
     people::Person,
-    platform::db::{ChangeError, Expected, Name, Put, Resource, Resources, Store, StoreError},
+    platform::db::{
+        AuditEntry, AuditFilter, ChangeError, Expected, Name, Put, Resource, Resources, Store, StoreError,
+    },
 };
 use atelier_core::domain::{
     Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Role, Slot, Slots,
@@ -101,6 +103,11 @@ pub async fn import<R: Resource>(store: &Store, rows: &[R]) {
 /// All that a stream gives.
 pub async fn all<T>(rows: impl Stream<Item = Result<T, StoreError>>) -> Vec<T> {
     rows.try_collect().await.unwrap()
+}
+
+/// The last entries of the audit log, newest first.
+pub async fn entries(store: &Store, n: u32) -> Vec<AuditEntry> {
+    store.audit().list(&AuditFilter::default(), None, n).await.unwrap()
 }
 
 /// An empty id is a blank.

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Borrow,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, LazyLock,
         atomic::{AtomicU8, Ordering},
@@ -128,6 +128,17 @@ impl Service {
         Self::start_as(db, limits, models, RequireKey::Never, engine).await
     }
 
+    /// The same with the usual limits.
+    pub async fn of(db: &TestDatabase, models: impl AsRef<Path>) -> Self {
+        Self::start_in(db, Limits::default(), models.as_ref().to_owned()).await
+    }
+
+    /// The same with the catalogue, customers and outfits of the demo.
+    pub async fn filled(db: &TestDatabase, models: impl AsRef<Path>) -> Self {
+        fill(db).await;
+        Self::of(db, models).await
+    }
+
     /// A service where every program needs a key.
     pub async fn guarded(db: &TestDatabase) -> Self {
         Self::start_under(db, RequireKey::Always).await
@@ -229,12 +240,7 @@ impl Service {
     /// The last entries of the audit log, newest first, about what was done over HTTP. What a test prepares past it
     /// has no peer.
     pub async fn log(&self, n: usize) -> Vec<AuditEntry> {
-        let entries = self
-            .store
-            .audit()
-            .list(&atelier::platform::db::AuditFilter::default(), None, 10_000)
-            .await
-            .unwrap();
+        let entries = harness::entries(&self.store, 10_000).await;
         entries.into_iter().filter(|entry| entry.peer.is_some()).take(n).collect()
     }
 
@@ -277,6 +283,11 @@ impl Service {
 
     pub fn post(&self, path: impl AsRef<str>, content_type: &str, body: impl Into<Body>) -> Call {
         self.call(Method::POST, path).body(content_type, body)
+    }
+
+    /// POSTs lines of JSON.
+    pub fn lines(&self, path: impl AsRef<str>, lines: impl Into<Body>) -> Call {
+        self.post(path, "application/x-ndjson", lines)
     }
 
     /// POSTs JSON.

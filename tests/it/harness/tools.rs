@@ -115,10 +115,6 @@ pub fn openssl() -> Result<(), String> {
     answers("openssl", "version")
 }
 
-pub fn cargo_deny() -> Result<(), String> {
-    there("cargo-deny").and_then(|()| there("git"))
-}
-
 pub fn there(program: &str) -> Result<(), String> {
     answers(program, "--version")
 }

@@ -1,18 +1,20 @@
 //! Files that are sent as feeds and imported in the background.
 
-use std::{fmt::Write as _, fs, io::Write as _, path::Path, time::Duration};
+use std::{fmt::Write, fs, path::Path, time::Duration};
 
 use atelier::imports::{ImportState, Progress};
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Html, Service, TestDatabase, apply, contract, each, on_sqlite, pick, until};
+use crate::harness::{
+    Call, Html, Service, TestDatabase, apply, contract, each, gzip, json::text, json_lines, on_sqlite, pick,
+    until,
+};
 
-const NDJSON: &str = "application/x-ndjson";
 const MIRROR: &str = "mode=mirror&mirror_limit=100";
 
 /// Hats called `a-0`, `a-1` and so on.
-fn hats(numbers: impl Iterator<Item = usize>) -> String {
+pub fn hats(numbers: impl Iterator<Item = usize>) -> String {
     numbers.fold(String::new(), |mut lines, n| {
         writeln!(lines, "{{\"id\":\"a-{n}\",\"type\":\"hat\",\"n\":{n}}}").unwrap();
         lines
@@ -34,6 +36,10 @@ impl Service {
         let path = answer.header("location");
         assert_eq!(path, format!("/imports/{}", answer.json()["id"]));
         self.end_of(path).await
+    }
+
+    fn undo(&self, import: &Value) -> Call {
+        self.post(format!("/imports/{}/undo", import["id"]), "application/json", "")
     }
 
     async fn end_of(&self, path: &str) -> Value {
@@ -91,11 +97,10 @@ async fn a_feed_takes_no_attribute_away_unless_forced(service: Service) {
 async fn an_import_is_undone(db: TestDatabase) {
     let service = Service::start(&db).await;
     let variant = |id: &str| json!([{"id": id, "size": "M"}]);
-    let rows = |rows: &[Value]| rows.iter().map(|row| format!("{row}\n")).collect::<Vec<_>>().concat();
     let hat = |id: &str, n: u32| json!({"id": id, "type": "hat", "n": n});
     let gone = json!({"id": "gone", "type": "hat", "variants": variant("gone-M")});
     let before = [hat("changed", 1), hat("deleted", 1), gone, hat("since", 1), hat("stays", 1)];
-    service.feed("", rows(&before)).await;
+    service.feed("", json_lines(&before)).await;
     let seen = async || {
         (
             service.json("/articles?n=500").await,
@@ -104,18 +109,16 @@ async fn an_import_is_undone(db: TestDatabase) {
     };
     let listed = seen().await;
     let after = [hat("changed", 2), hat("deleted", 2), hat("new", 2), hat("since", 2), hat("stays", 1)];
-    let mirrored = service.feed("mode=mirror", rows(&after)).await;
+    let mirrored = service.feed("mode=mirror", json_lines(&after)).await;
     assert_eq!(counts(&mirrored), json!(["done", 1, 3, 1, 1, 0]), "{mirrored:#}");
     assert_eq!(service.store.articles().count().await, Ok(5));
     service.get("/articles/gone-M").is(404).await;
     service.patch("/articles/since", json!({"n": 3})).ok().await;
     service.delete("/articles/deleted").is(204).await;
-    let undo =
-        |import: &Value| service.post(format!("/imports/{}/undo", import["id"]), "application/json", "");
     // Another table's import comes between.
     let people = service.feed("table=customers", "id,age\nerased,28\nolder,28\n").await;
     let aged = service.feed("table=customers", "id,age\nerased,29\nolder,29\nyoung,9\n").await;
-    let undone = undo(&mirrored).is(200).await.json();
+    let undone = service.undo(&mirrored).is(200).await.json();
     assert_eq!(pick(&undone, "state result/changed"), json!(["undone", 3]), "{undone:#}");
     service.delete("/articles/since").is(204).await;
     service.put("/articles/since", json!({"type": "hat", "n": 1})).is(201).await;
@@ -123,7 +126,7 @@ async fn an_import_is_undone(db: TestDatabase) {
     assert_eq!(seen().await, listed, "as before, with versions");
     assert_eq!(service.json("/articles/gone-M").await["id"], "gone");
     assert_eq!(service.actions(8).await.iter().filter(|action| action.starts_with("import.undo")).count(), 1);
-    undo(&mirrored).is(409).await.text().has(["it is undone"]);
+    service.undo(&mirrored).is(409).await.text().has(["it is undone"]);
     service.post("/imports/999/undo", "application/json", "").is(404).await;
 
     service.delete("/customers/erased").is(204).await;
@@ -139,11 +142,11 @@ async fn an_import_is_undone(db: TestDatabase) {
     assert_eq!(service.json("/customers/young").await["features"]["age"], 9, "a new customer stays");
     // Erasures are for good, and so is what changed nothing.
     let erased = service.feed("table=customers&mode=delete", "id\nyoung\n").await;
-    undo(&erased).is(409).await;
-    undo(&service.feed("", rows(&before[..1])).await).is(409).await;
+    service.undo(&erased).is(409).await;
+    service.undo(&service.feed("", json_lines(&before[..1])).await).is(409).await;
     // While another import runs, it waits for its turn.
     let other = service.store.import(service.state.clock.now().into()).await.unwrap();
-    undo(&people).is(409).await.text().has(["while another one runs"]);
+    service.undo(&people).is(409).await.text().has(["while another one runs"]);
     other.abandon().await.unwrap();
 }
 
@@ -161,12 +164,8 @@ async fn an_import_is_kept_for_a_week(db: TestDatabase) {
         .await;
     service.put("/articles/old", json!({"type": "cap"})).is(201).await;
     service.feed("mode=merge", "{\"id\":\"old\",\"n\":1}\n").await;
-    let refused =
-        service.post(format!("/imports/{}/undo", mirrored["id"]), "application/json", "").is(422).await;
-    refused.json()["detail"]
-        .as_str()
-        .unwrap()
-        .has(["\"v-3\" is the id of another article or variant by now"]);
+    let refused = service.undo(&mirrored).is(422).await.json();
+    text(&refused["detail"]).has(["\"v-3\" is the id of another article or variant by now"]);
     let now: Timestamp = service.state.clock.now().into();
     let later = now + Duration::from_hours(7 * 24 + 1);
     let kept = async || {
@@ -177,7 +176,7 @@ async fn an_import_is_kept_for_a_week(db: TestDatabase) {
     assert!(service.store.has_old_imports(later).await.unwrap());
     service.store.clean_up_imports(later).await.unwrap();
     assert_eq!(kept().await, 0);
-    service.post(format!("/imports/{}/undo", mirrored["id"]), "application/json", "").is(409).await;
+    service.undo(&mirrored).is(409).await;
     assert_eq!(service.json("/articles/v-1").await["id"], "cap");
 }
 
@@ -185,25 +184,20 @@ async fn an_import_is_kept_for_a_week(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn a_stream_and_a_feed_warn_alike(service: Service) {
     let rows = "{\"id\":\"c\",\"features\":{\"shoe\":40}}\n{\"id\":\"d\",\"features\":{\"shoe\":41}}\n";
-    let streamed = service.post("/customers/bulk", NDJSON, rows).ok().await;
+    let streamed = service.lines("/customers/bulk", rows).ok().await;
     let feed = service.feed("table=customers", rows).await;
     let expected = json!([1, "the schema has no feature \"shoe\"; models do not see it (2 rows in all)"]);
     assert_eq!(pick(&streamed["warnings"][0], "line detail"), expected);
-    let detail = json!([1, "the schema has no feature \"shoe\" (2 rows in all)"]);
-    assert_eq!(
-        pick(&feed["result"]["warnings"][0], "line detail"),
-        detail,
-        "without a customer's data: {feed:#}"
-    );
+    // Without a customer's data.
+    let expected = json!([1, "the schema has no feature \"shoe\" (2 rows in all)"]);
+    assert_eq!(pick(&feed["result"]["warnings"][0], "line detail"), expected);
 }
 
 #[apply(on_sqlite)]
 async fn every_format_is_recognised_by_its_contents(service: Service) {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(hats(0..3).as_bytes()).unwrap();
     for (body, query, added) in [
         (hats(0..2).into_bytes(), "", 2),
-        (gzip.finish().unwrap(), "", 3),
+        (gzip(hats(0..3).as_bytes()), "", 3),
         (b"\xef\xbb\xbfid;type\nx;hat\n".to_vec(), "", 1),
         (b"Nr\tArt\nx\that\n".to_vec(), "&map=Nr=id&map=Art=type", 1),
         (b"id,type\nx,M\xfctze\n".to_vec(), "&encoding=windows-1252", 1),
@@ -455,7 +449,7 @@ async fn many_are_deleted_at_once(service: Service) {
     service.feed("table=customers", "id,age\nErna,28\nOtto,30\nUdo,31\n").await;
     service.send("/outfits", json!({"customer": "Erna", "articles": ["a-1", "a-2"]})).is(201).await;
     let delete =
-        |table: &str, lines: &'static str| service.post(format!("/{table}/bulk?mode=delete"), NDJSON, lines);
+        |table: &str, lines: &'static str| service.lines(format!("/{table}/bulk?mode=delete"), lines);
     for lines in [
         "{\"id\":\"a-1\"}\n{\"nr\":1}\n",
         "{\"id\":\"a-1\"}\n{\"id\":\"a-1\"}\n",

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::harness::{
-    Html, Service, TestDatabase, apply, assert_page, contract, now, on_sqlite, pick, until,
+    Html, Service, TestDatabase, apply, assert_page, contract, json::text, now, on_sqlite, pick, until,
 };
 
 /// A shop's server, and what it was asked.
@@ -107,11 +107,8 @@ async fn a_source_is_fetched_and_the_second_time_changes_nothing(service: Servic
         let stored = async || (service.json("/articles").await, service.store.revisions("x").await.unwrap());
         let before = stored().await;
         let (again, source) = service.fetch_source().await;
-        assert_eq!(
-            (&again["state"], &source["state"]["failure"]),
-            (&json!("unchanged"), &Value::Null),
-            "{again:#}"
-        );
+        assert_eq!(again["state"], "unchanged", "{again:#}");
+        assert_eq!(source["state"]["failure"], Value::Null);
         assert_eq!(stored().await, before);
         let again = service.post("/feeds/shop/fetch?again=true", "application/json", "").is(202).await;
         service.source_rests().await;
@@ -147,10 +144,8 @@ async fn a_source_that_lost_a_column_fails_until_it_is_forced(service: Service) 
     source["state"]["failure"].as_str().unwrap().has(["price from 2 of the 2", "use force=true"]);
     shop.set("id,type,price\na,hat,10\n,coat,1\n", None);
     let (_, bad) = service.fetch_source().await;
-    bad["state"]["failure"]
-        .as_str()
-        .unwrap()
-        .has(["1 of 2 rows are bad", "the first is line 3: field \"id\" is missing"]);
+    let said = ["1 of 2 rows are bad", "the first is line 3: field \"id\" is missing"];
+    text(&bad["state"]["failure"]).has(said);
     shop.set("id,type\na,hat\nb,coat\n", None);
     assert_eq!((&import["state"], &source["state"]["failures"]), (&json!("failed"), &json!(1)));
     assert_eq!(service.json("/articles/a").await["price"], 10);
@@ -330,11 +325,7 @@ async fn a_due_feed_is_fetched_once_by_one_replica(db: TestDatabase) {
     due(now()).await;
     assert_eq!(shop.asked().len(), 2);
     let source = two.json("/feeds/shop").await;
-    assert_eq!(
-        (&source["state"]["failures"], source["state"]["due_at"].is_string()),
-        (&json!(0), true),
-        "{source:#}"
-    );
+    assert!(source["state"]["failures"] == 0 && source["state"]["due_at"].is_string(), "{source:#}");
 }
 
 #[apply(on_sqlite)]

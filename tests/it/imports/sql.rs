@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
 use crate::harness::{
-    LATER, NOW, ODD_IDS, TestDatabase, Unconditional, all, apply, article, article_id, coat, contract,
-    customer, customer_id, open_outfit, outfit, with_customers,
+    LATER, NOW, TestDatabase, Unconditional, all, apply, article, article_id, coat, contract, customer,
+    customer_id, open_outfit, outfit, with_customers,
 };
 
 /// More than fit into one statement, and not a multiple of that.
@@ -94,33 +94,14 @@ async fn counts_what_changed(store: Store) {
     assert_eq!(import.outfits(&outfits).await, Ok(counts(MANY - 1000, 1, 999)));
     import.commit().await.unwrap();
     assert_eq!(store.articles().get(&articles[0].id).await, Ok(Some(articles[0].clone())));
+    let kept = all(store.outfits().all()).await;
+    assert_eq!([1, 2].map(|n| kept[n].outfit.split), [Some(Split::Validation), Some(Split::Train)]);
     // The later of two rows wins.
     let rows = [coat("a"), coat("b"), article("a", "hat", json!({})), article("a", "hat", json!({}))];
     let mut import = store.import(LATER).await.unwrap();
     assert_eq!(import.put(&rows).await, Ok(counts(2, 1, 1)));
     import.commit().await.unwrap();
     assert_eq!(store.articles().get(&rows[0].id).await, Ok(Some(rows[2].clone())));
-}
-
-#[apply(contract)]
-async fn sees_existing_rows(store: Store) {
-    let is_empty = async || store.import(NOW).await.unwrap().is_empty().await.unwrap();
-    assert!(is_empty().await);
-    store.articles().set(&coat("first"), NOW).await.unwrap();
-    assert!(!is_empty().await, "an article is something");
-    store.articles().remove(&article_id("first"), NOW).await.unwrap();
-    with_customers(&store, &["c"]).await;
-    assert!(!is_empty().await, "a customer is something");
-
-    let mut import = store.import(NOW).await.unwrap();
-    assert_eq!(import.article_ids().await, Ok(vec![]));
-    import.put(&ODD_IDS.map(coat)).await.unwrap();
-    import.put(&[customer("Ä")]).await.unwrap();
-    assert_eq!(import.article_ids().await, Ok(vec![]), "as readers see them");
-    import.commit().await.unwrap();
-    let mut import = store.import(NOW).await.unwrap();
-    assert_eq!(import.article_ids().await, Ok(ODD_IDS.map(article_id).to_vec()));
-    assert_eq!(import.customer_ids().await, Ok(["c", "Ä"].map(customer_id).to_vec()));
 }
 
 /// Two services start together on a new database.
@@ -317,27 +298,4 @@ async fn a_change_during_an_import_wins(store: Store) {
     assert_eq!(import.put(&[coat("put-early"), coat("put-late")]).await, Ok(counts(0, 2, 0)));
     import.commit().await.unwrap();
     assert_eq!(articles.get(&article_id("put-late")).await, Ok(Some(coat("put-late"))));
-}
-
-/// Requests that put one article again and again: the last one before the end of the import is what stays.
-#[apply(contract)]
-async fn puts_at_the_moment_of_a_slice_win(store: Store) {
-    for round in 0..20 {
-        let mut import = store.import(NOW).await.unwrap();
-        let putting = tokio::spawn({
-            let store = store.clone();
-            async move {
-                for n in 0..20 {
-                    store.articles().set(&article("a", "hat", json!({"n": n})), NOW).await.unwrap();
-                }
-            }
-        });
-        // Each round writes its slice at another moment.
-        tokio::time::sleep(Duration::from_millis(round)).await;
-        import.put(&[coat("a")]).await.unwrap();
-        putting.await.unwrap();
-        import.commit().await.unwrap();
-        let stored = all(store.articles().all()).await;
-        assert_eq!(stored, [article("a", "hat", json!({"n": 19}))]);
-    }
 }

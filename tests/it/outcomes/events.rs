@@ -19,13 +19,11 @@ use crate::{
     harness::{
         Demo, Html, NOW, Service, TestDatabase, Unconditional, apply, coat, contract, each,
         json::{text, with},
-        on_sqlite, pick, rows, with_customers,
+        json_lines, on_sqlite, pick, rows, with_customers,
     },
     outcomes::feedback::{completion, suggested},
     outfits::api::{change_file, folder_with_schema},
 };
-
-const NDJSON: &str = "application/x-ndjson";
 
 async fn send(service: &Service, events: impl Into<Value>) -> Vec<Value> {
     service.ask_ok("/events", events.into()).await.as_array().unwrap().clone()
@@ -49,7 +47,7 @@ fn days_ago(days: u64) -> String {
     rfc3339(SystemTime::now() - Duration::from_hours(24 * days))
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn each_event_has_its_own_answer(service: Service) {
     with_customers(&service.store, &["c"]).await;
     with_articles(&service, &["a", "a-7"]).await;
@@ -106,10 +104,10 @@ async fn an_event_of_an_unknown_article_is_kept_with_a_warning(Demo(service): De
     let alone = &send(&service, bought("4", "SKU-9")).await[0];
     assert_eq!(alone["warning"]["code"], "unknown-article");
     let lines = format!("{}\n{}\n", bought("5", "a-00134"), bought("6", "SKU-9"));
-    let summary = service.post("/events/bulk", NDJSON, lines.clone()).ok().await;
+    let summary = service.lines("/events/bulk", lines.clone()).ok().await;
     assert_eq!(pick(&summary, "recorded unknown_articles unattributed"), json!([2, 1, 0]));
     assert_eq!(each(&summary["warnings"], "line"), json!([2]), "{summary}");
-    let again = service.post("/events/bulk", NDJSON, lines).ok().await;
+    let again = service.lines("/events/bulk", lines).ok().await;
     assert_eq!(pick(&again, "known unknown_articles"), json!([2, 1]));
     let export = service.json(format!("/customers/{customer}/export")).await;
     let kept = export["purchases"].as_array().unwrap().iter().find(|one| one["article"] == "SKU-9").unwrap();
@@ -135,7 +133,7 @@ async fn an_event_is_read_as_a_line_of_a_stream_is(service: Service) {
         let [alone, in_stream] =
             ["alone", "stream"].map(|way| event(&format!("{number} {way}"), "bought", more.clone()));
         assert_eq!(send(&service, alone).await[0]["recorded"], true, "{more}");
-        let summary = service.post("/events/bulk", NDJSON, format!("{in_stream}\n")).ok().await;
+        let summary = service.lines("/events/bulk", format!("{in_stream}\n")).ok().await;
         assert_eq!(summary["recorded"], 1, "{summary}");
         let export = service.json("/customers/c/export").await;
         let [.., alone, in_stream] = &export["events"].as_array().unwrap()[..] else { panic!("{export}") };
@@ -225,8 +223,7 @@ async fn a_ticket_for_one_customer_does_not_count_for_another(service: Service) 
     assert_eq!(bought().await, 3);
 
     // A stream says so by line, and feedback is about the suggestion alone.
-    let again = events.iter().map(|event| format!("{event}\n")).collect::<Vec<_>>().concat();
-    let summary = service.post("/events/bulk", NDJSON, again).ok().await;
+    let summary = service.lines("/events/bulk", json_lines(&events)).ok().await;
     assert_eq!(pick(&summary, "recorded known unattributed"), json!([0, 4, 1]));
     assert_eq!(each(&summary["warnings"], "line"), json!([1]), "{summary}");
     let mut feedback = crate::outcomes::feedback::event(&of_c, "5", "accepted");
@@ -278,8 +275,7 @@ async fn purchases_are_what_the_customer_had(db: TestDatabase) {
             });
         }
     }
-    crate::harness::fill(&db).await;
-    let service = Service::start_in(&db, atelier::config::Limits::default(), folder.path().to_owned()).await;
+    let service = Service::filled(&db, &folder).await;
     service.releases.serve("next").await.unwrap();
     let profile = json!({"features": {"gender": "female"}});
     service.put("/customers/c", &profile).await;
@@ -338,12 +334,12 @@ async fn a_stream_is_recorded_without_its_bad_lines(service: Service) {
     lines[900] = event("y", "bought", json!({"customer": "nobody"})).to_string();
     lines.swap_remove(1100);
     lines.push(lines[0].clone());
-    let found = service.post("/events/bulk", NDJSON, lines.join("\n")).ok().await;
+    let found = service.lines("/events/bulk", lines.join("\n")).ok().await;
     assert_eq!(pick(&found, "recorded known refused"), json!([1196, 1, 3]), "{found}");
     let mut said: Vec<u64> = serde_json::from_value(each(&found["errors"], "line")).unwrap();
     said.sort_unstable();
     assert_eq!(said, [4, 701, 901], "{found}");
-    let again = service.post("/events/bulk", NDJSON, lines.join("\n")).ok().await;
+    let again = service.lines("/events/bulk", lines.join("\n")).ok().await;
     assert_eq!(pick(&again, "recorded known"), json!([0, 1197]));
 }
 
@@ -379,11 +375,11 @@ async fn the_page_shows_sales_beside_acceptance(Demo(service): Demo) {
 async fn a_stream_has_a_limit_of_lines(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { bulk_rows: 700, ..Limits::default() }).await;
     let lines = views(701);
-    let refused = service.post("/events/bulk", NDJSON, lines.join("\n")).is(422).await.json();
+    let refused = service.lines("/events/bulk", lines.join("\n")).is(422).await.json();
     let said = "there are more than 700 lines (limits.bulk_rows); the first 700 were recorded, so send only the rest";
     assert_eq!(refused["detail"], said);
     assert_eq!(service.json("/events/counts").await["items"][0]["events"], 700);
-    let rest = service.post("/events/bulk", NDJSON, lines[1..].join("\n")).ok().await;
+    let rest = service.lines("/events/bulk", lines[1..].join("\n")).ok().await;
     assert_eq!(rest["recorded"], 1);
 }
 
@@ -400,7 +396,7 @@ async fn a_purchase_with_a_date_alone_belongs_to_what_was_seen_that_day(service:
         (format!("{today} 00:00"), Value::Null),
     ] {
         let bought = event(&date, "bought", json!({"order": date, "value": 10, "time": date}));
-        let summary = service.post("/events/bulk", NDJSON, format!("{viewed}\n{bought}\n")).ok().await;
+        let summary = service.lines("/events/bulk", format!("{viewed}\n{bought}\n")).ok().await;
         assert_eq!(summary["refused"], 0, "{summary}");
         let export = service.json("/customers/c/export").await;
         let stored = export["events"].as_array().unwrap();

@@ -4,7 +4,7 @@ use atelier::completion::tickets::{Suggested, SuggestedFor};
 use atelier_core::domain::ArticleId;
 use serde_json::{Value, json};
 
-use crate::harness::{Service, TestDatabase, apply, contract, on_sqlite, pick, with_customers};
+use crate::harness::{Service, TestDatabase, apply, contract, json::with, pick, with_customers};
 
 /// Of a release that is not served, with two suggestions for the blank in slot 1.
 pub fn suggested(method: &str, arm: Option<&str>) -> Suggested {
@@ -40,21 +40,26 @@ pub async fn report(service: &Service, body: &Value) -> (u16, Value) {
     service.ask("/feedback", body).await
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn an_event_counts_once(service: Service) {
     let id = completion(&service);
     let first = event(&id, "e-1", "accepted");
-    for recorded in [true, false] {
-        assert_eq!(report(&service, &first).await, (200, json!({"id": "e-1", "recorded": recorded})));
+    // Also from an impatient client.
+    let (one, other) = tokio::join!(report(&service, &first), report(&service, &first));
+    assert_ne!(one.1["recorded"], other.1["recorded"], "one of them is the first: {one:?} {other:?}");
+    assert_eq!(report(&service, &first).await, (200, json!({"id": "e-1", "recorded": false})));
+    for (field, value) in [("kind", "rejected"), ("article", "a-3")] {
+        let another = with(first.clone(), json!({field: value}));
+        let problem = service.send("/feedback", another).await.assert_problem(409, &[]);
+        let detail = "that feedback id was used for another event; use a new id for each event";
+        assert_eq!(problem["detail"], detail, "{field}");
     }
-    let problem = service.send("/feedback", event(&id, "e-1", "rejected")).await.assert_problem(409, &[]);
-    assert_eq!(problem["detail"], "that feedback id was used for another event; use a new id for each event");
     let stored = service.store.feedback().for_training(&id).await.unwrap();
     assert_eq!(stored.len(), 2, "accepted, and therefore shown");
     assert_eq!((stored[0].release.as_str(), stored[0].method.as_str(), stored[0].rank), ("spring", "gsu", 1));
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn invalid_events_are_refused_with_pointers(service: Service) {
     let id = completion(&service);
     for (field, value) in [

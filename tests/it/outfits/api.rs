@@ -1,20 +1,17 @@
 use std::{fs, path::Path};
 
-use atelier::config::Limits;
-use atelier_core::{
-    domain::{Article, Role},
-    util::digest,
-};
+use atelier_core::domain::{Article, Role};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
     completion::tickets,
-    harness::{Html, Service, TestDatabase, apply, contract, each, on_sqlite, outfits, pick, rows},
+    demo,
+    harness::{
+        Html, Service, TestDatabase, apply, contract, each, json::with, on_sqlite, outfits, pick, rows,
+    },
     outcomes::feedback,
 };
-
-const NDJSON: &str = "application/x-ndjson";
 
 async fn start(db: &TestDatabase) -> Service {
     let service = Service::start(db).await;
@@ -25,7 +22,7 @@ async fn start(db: &TestDatabase) -> Service {
     service
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn save_get_and_delete(db: TestDatabase) {
     let service = start(&db).await;
     let body = json!({"customer": "c", "articles": ["d", "a", "e", "b"], "features": {"occasion": "office", "mood": 1}});
@@ -41,10 +38,15 @@ async fn save_get_and_delete(db: TestDatabase) {
 
     // A set has no order.
     let turned = json!({"customer": "c", "articles": ["a", "b", "d", "e"], "features": body["features"]});
-    assert_eq!(service.send("/outfits", turned).is(200).await.header("location"), path);
-    service.delete(path).is(204).await;
-    service.get(path).is(404).await;
-    service.delete(path).is(404).await;
+    assert_eq!(service.send("/outfits", &turned).is(200).await.header("location"), path);
+    let other = service.send("/outfits", with(turned.clone(), json!({"features": {}}))).is(201).await;
+    for path in [path, other.header("location")] {
+        service.delete(path).is(204).await;
+        service.get(path).is(404).await;
+        service.delete(path).is(404).await;
+    }
+    let again = service.send("/outfits", turned).is(201).await.json();
+    assert!(again["id"].as_i64() > other.json()["id"].as_i64(), "a number is never used again");
 }
 
 #[apply(contract)]
@@ -67,7 +69,7 @@ async fn a_draft_for_nobody_is_given_to_a_customer(db: TestDatabase) {
     let actions = each(&service.json("/customers/c/export").await["audit"], "action");
     assert!(actions.as_array().unwrap().contains(&json!("outfit.save")), "{actions}");
     // It is hers now: erased with her, and nobody else's.
-    service.put("/customers/d", json!({})).await;
+    service.put("/customers/d", json!({"features": {}})).is(201).await;
     give(path, "d").is(422).await;
     // The draft is gone, so the same is another one; she has it already.
     let again = service.send("/outfits", &body).is(201).await;
@@ -104,7 +106,7 @@ async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
     assert_eq!(service.store.outfits().count().await, Ok(0));
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn a_draft_has_a_name_and_a_note(db: TestDatabase) {
     let service = start(&db).await;
     let body = json!({"customer": "c", "articles": ["a", null], "name": "Autumn", "note": "38"});
@@ -133,11 +135,7 @@ pub fn folder_with_schema(change: impl FnOnce(&str) -> String) -> TempDir {
 /// Changes a release's file, and says so in its manifest.
 pub fn change_file(release: &Path, file: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
     let bytes = change(fs::read(release.join(file)).unwrap());
-    fs::write(release.join(file), &bytes).unwrap();
-    let manifest = release.join("release.json");
-    let mut sealed: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
-    sealed["files"][file] = json!({"bytes": bytes.len(), "sha256": digest::sha256(&bytes)});
-    fs::write(manifest, sealed.to_string()).unwrap();
+    demo::put(release, file, &bytes).unwrap();
 }
 
 /// The demo release's outfits have four to eight articles, those of another release two to twelve.
@@ -147,8 +145,7 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
         let size = |least: usize, most: usize| format!("outfit = {{least = {least}, most = {most}}}");
         schema.replace(&size(4, 8), &size(2, 12))
     });
-    crate::harness::fill(&db).await;
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::filled(&db, &folder).await;
     let ids: Vec<String> =
         rows::<Article>().into_iter().take(13).map(|article| article.id.to_string()).collect();
     let customer = outfits()[0].customer.to_string();
@@ -189,7 +186,7 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
     assert_eq!(training().await, 1, "two articles are an outfit");
     refused("/complete", &complete(12), "an outfit has at most 12 slots, found 13").await;
     let lines = |count: usize| format!("{}\n", body(count));
-    let bulk = |lines: String| service.post("/outfits/bulk", NDJSON, lines);
+    let bulk = |lines: String| service.lines("/outfits/bulk", lines);
     bulk(lines(3) + &lines(11)).is(200).await;
     assert_eq!(bulk(lines(13)).is(422).await.json()["errors"][0]["detail"], format!("{size} 13"));
 
@@ -211,12 +208,14 @@ async fn outfits_are_as_large_as_the_live_release_says(db: TestDatabase) {
     assert_eq!(bulk(lines(12)).is(422).await.json()["errors"][0]["detail"], size);
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     let service = start(&db).await;
     for articles in [["a", "b", "d", "e"], ["a", "b", "d", "f"], ["a", "b", "e", "f"]] {
         service.send("/outfits", json!({"customer": "c", "articles": articles})).is(201).await;
     }
+    service.put("/customers/d", json!({"features": {}})).is(201).await;
+    service.send("/outfits", json!({"customer": "d", "articles": ["a", "b", "d", "e"]})).is(201).await;
     let first = service.json("/customers/c/outfits?n=2").await;
     assert_eq!(first["items"].as_array().unwrap().len(), 2);
     let cursor = first["next_cursor"].as_str().unwrap();
@@ -224,15 +223,21 @@ async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     assert_eq!(pick(&last, "items/0/articles next_cursor"), json!([["a", "b", "e", "f"], null]));
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn a_stream_is_checked(db: TestDatabase) {
     let service = start(&db).await;
     let good = "{\"customer\":\"c\",\"articles\":[\"a\",\"b\",\"d\",\"e\"],\"split\":\"train\"}\n";
     let bad = "{\"customer\":\"x\",\"articles\":[\"a\",\"b\",\"d\",\"y\"]}\n";
-    let refused = service.post("/outfits/bulk", NDJSON, format!("{good}{bad}")).is(422).await.json();
+    let refused = service.lines("/outfits/bulk", format!("{good}{bad}")).is(422).await.json();
     let detail = "customer \"x\" is unknown; article \"y\" is not in the catalogue";
     assert_eq!(refused["errors"], json!([{"line": 2, "detail": detail}]));
-    assert_eq!(service.post("/outfits/bulk", NDJSON, good).ok().await["added"], 1);
+    assert_eq!(service.lines("/outfits/bulk", good).ok().await["added"], 1);
     let listed = service.json("/customers/c/outfits").await;
     assert_eq!(pick(&listed["items"][0], "split origin"), json!(["train", "imported"]));
+    let renamed = service.patch(format!("/outfits/{}", listed["items"][0]["id"]), json!({"name": "x"}));
+    assert_eq!(renamed.is(409).await.json()["code"], "conflict");
+    // Who saves it takes it over.
+    let body = json!({"customer": "c", "articles": ["a", "b", "d", "e"]});
+    let saved = service.send("/outfits", body).is(200).await.json();
+    assert_eq!(pick(&saved, "id split origin"), json!([listed["items"][0]["id"], "train", "saved"]));
 }

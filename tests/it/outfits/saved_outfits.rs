@@ -57,6 +57,9 @@ async fn a_draft_becomes_a_named_outfit(Stylist(service, browser): Stylist) {
     board(&view).await.has(["Save changes", "Save as another"]);
     let changed = browser.change("/studio/outfits", &[("view", &view)]).await;
     browser.page(&changed).await.has([format!("Saved as outfit {seq}.")]);
+    assert_eq!(browser.change("/studio/outfits", &[("view", &view)]).await, changed, "a double click");
+    let entry = service.log(1).await.remove(0);
+    assert_eq!((&*entry.action, &entry.details["added"]), ("outfit.change", &json!(["a-01130"])));
     browser.page(&page).await.has(["<h1>Autumn</h1>", "Total €"]).lacks(["Draft", "Changed the "]);
     // The late one keeps the pieces, and can save another outfit.
     let late = format!("{DRAFT}&outfit={seq}.2");
@@ -150,7 +153,7 @@ async fn a_copy_is_for_another_customer(Stylist(service, browser): Stylist) {
     }
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn a_deletion_is_undone(Stylist(service, browser): Stylist) {
     let page = save(&browser, WHOLE).await;
     let outfit = page.replace("/studio", "");
@@ -158,7 +161,9 @@ async fn a_deletion_is_undone(Stylist(service, browser): Stylist) {
     browser.post(&page, &[("change", "sell"), ("revision", "1")]).is(422).await;
     let bare = browser.post_bare(&page, &[("change", "delete"), ("revision", "1")]).is(403).await;
     bare.text().has(["belongs to another sign-in"]).lacks(["permission"]);
-    browser.page(&page).await.has(["id=\"delete\""]);
+    browser.change(&page, &[("change", "share"), ("revision", "1"), ("days", "14")]).await;
+    let html = browser.page(&page).await;
+    let link = format!("/shared/{}", html.has(["id=\"delete\""]).between("/shared/", "<"));
     let there = browser.change(&page, &[("change", "delete"), ("revision", "1")]).await;
     browser.page(there).await.has(["is deleted. You can restore it", "No saved outfits yet"]);
     browser.page(&page).await.has(["This outfit was deleted on"]).lacks(["id=\"make-link\""]);
@@ -167,6 +172,7 @@ async fn a_deletion_is_undone(Stylist(service, browser): Stylist) {
     assert_eq!(back, page);
     browser.page(&page).await.has(["Restored"]).lacks(["was deleted"]);
     service.get(outfit).is(200).await;
+    service.page(link).is(404).await.text().has(["Ask your stylist for a new one"]);
 }
 
 #[apply(contract)]
@@ -367,6 +373,7 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(Stylist(service, 
         refused.has([kept, "For zoe"]);
         assert_eq!(refused.matches("Some stylist").count(), 2, "a double click adds one note: {refused}");
     }
+    assert_eq!(service.log(1).await[0].action, "customer.note");
     save(&browser, &DRAFT.replace("c-014871", "zoe")).await;
 
     let page = async || browser.page("/studio?customer=zoe").await;
@@ -430,8 +437,11 @@ async fn all_drafts_are_the_stylists_own(Stylist(service, browser): Stylist) {
     browser.page("/studio/outfits?drafts=on").await.has(["6 outfits</span>"]);
 }
 
-#[apply(on_sqlite)]
-async fn an_imported_outfit_is_saved_unchanged(Stylist(_service, browser): Stylist) {
+#[apply(contract)]
+async fn an_imported_outfit_is_saved_unchanged(Stylist(service, browser): Stylist) {
+    let imported = &service.json("/customers/c-014871/outfits").await["items"][0]["id"];
+    let delete = [("change", "delete"), ("revision", "1")];
+    browser.post(format!("/studio/outfits/{imported}"), &delete).is(409).await;
     let html = browser.page("/studio?customer=c-014871").await;
     let card = html.after("<ul class=\"outfits\">");
     let board = card.between("class=\"small\" href=\"/studio?", "\"");

@@ -6,7 +6,7 @@ use atelier_core::domain::Role;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{Browser, Demo, Html, Service, Stylist, TestDatabase, apply, on_sqlite};
+use crate::harness::{Browser, Demo, Html, Service, Stylist, TestDatabase, apply, contract, on_sqlite};
 
 /// Each page, by the lowest role that may see it.
 const PAGES: [(Role, &str); 4] = [
@@ -162,7 +162,7 @@ pub fn is_of(address: &str, route: &str) -> bool {
 }
 
 /// Sessions also end with a new password (`sign_in`) and with their account (`access`).
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn an_ended_session_opens_nothing(Demo(service): Demo, db: TestDatabase) {
     let browser = service.signed_in(Role::Admin).await;
     let closed = async |browser: &Browser, why: &str| {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use atelier::{
-    config::Limits,
     people::{PersonId, Token},
     platform::db::{Actor, SIGN_IN_FAILED},
     releases as live_release,
@@ -17,7 +16,6 @@ use crate::{
     releases::operations::releases::two_releases,
 };
 
-const NDJSON: &str = "application/x-ndjson";
 const CUSTOMERS: usize = 400;
 /// Each kind of change that people and programs make, except releases, and the query that counts how often it was made and
 /// how many entries there are.
@@ -106,7 +104,7 @@ impl Changing {
             "erasure" => service.delete(format!("/customers/many-{number}")),
             _ => {
                 let line = format!("{{\"id\": \"bulk-{number}\", \"features\": {{}}}}\n");
-                service.post("/customers/bulk", NDJSON, line)
+                service.lines("/customers/bulk", line)
             }
         }
     }
@@ -147,7 +145,7 @@ async fn hanging_up_loses_no_entry(db: TestDatabase) {
 #[apply(on_sqlite)]
 async fn hanging_up_does_not_stop_an_activation(db: TestDatabase) {
     let models = two_releases();
-    let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
+    let service = Service::of(&db, &models).await;
     service.releases.serve("demo").await.unwrap();
     hang_up(service.send("/releases/less/activate", json!({})), Duration::from_millis(30)).await;
     until!(service.releases.current().unwrap().name() == "less");
@@ -163,7 +161,7 @@ async fn hanging_up_does_not_stop_a_stream_of_events(db: TestDatabase) {
     let service = Service::start(&db).await;
     let line = |n: u64| json!({"id": format!("s-{n}"), "kind": "viewed", "article": "a"}).to_string();
     let lines: Vec<String> = (0..ALL).map(line).collect();
-    let upload = tokio::spawn(service.post("/events/bulk", NDJSON, lines.join("\n")).into_future());
+    let upload = tokio::spawn(service.lines("/events/bulk", lines.join("\n")).into_future());
     let recorded = async || service.store.events().counts(0).await.unwrap().first().map_or(0, |(_, n, _)| *n);
     until!(recorded().await > 0);
     upload.abort();

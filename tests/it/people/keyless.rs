@@ -5,14 +5,12 @@ use atelier_core::domain::Role;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{Html, Service, TestDatabase, apply, json::text, on_sqlite};
+use crate::harness::{Html, Service, TestDatabase, apply, json::text, json_lines, on_sqlite};
 
-const BULK: &str = "application/x-ndjson";
 const BANNER: &str = "Demo: nothing here is private";
 
 fn lines(count: usize) -> String {
-    let line = |number: usize| format!("{{\"id\": \"new-{number}\", \"type\": \"coat\"}}\n");
-    (0..count).map(line).collect::<Vec<_>>().concat()
+    json_lines((0..count).map(|number| json!({"id": format!("new-{number}"), "type": "coat"})))
 }
 
 #[apply(on_sqlite)]
@@ -36,7 +34,7 @@ async fn the_demo_needs_no_key_and_says_so(db: TestDatabase) {
         let status = if is_demo { 200 } else { 401 };
         service.get("/articles").is(status).await;
         // Neither rows nor a key end the demo.
-        service.post("/articles/bulk", BULK, lines(30)).is(status).await;
+        service.lines("/articles/bulk", lines(30)).is(status).await;
         admin.post("/access/keys", &[("label", "Shop"), ("scope", "catalogue")]).is(200).await;
         service.get("/articles").is(status).await;
         assert_eq!(service.get("/readyz").await.json()["demo"] == true, is_demo);
@@ -50,13 +48,13 @@ async fn a_full_demo_says_how_to_start_a_shop(db: TestDatabase) {
         service.store.limit_growth().await.unwrap();
     }
     let before = service.store.articles().count().await.unwrap();
-    let problem = service.post("/articles/bulk", BULK, lines(2001)).await.assert_problem(403, &[]);
+    let problem = service.lines("/articles/bulk", lines(2001)).await.assert_problem(403, &[]);
     assert_eq!(problem["code"], "demo-full");
     text(&problem["detail"]).has(["2,000 rows", "atelier --database sqlite:shop.db"]);
     assert_eq!(service.store.articles().count().await, Ok(before), "all or nothing");
     // Rows that are there are not new ones.
     for _ in 0..2 {
-        service.post("/articles/bulk", BULK, lines(2000)).is(200).await;
+        service.lines("/articles/bulk", lines(2000)).is(200).await;
     }
     service.put("/articles/more", json!({"type": "coat"})).is(403).await;
     service.put("/articles/new-7", json!({"type": "boots"})).is(200).await;

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        Demo, Guarded, Html, Service, TestDatabase, apply, json::text, now, on_sqlite, until, until_too_fast,
+        Demo, Guarded, Html, Service, TestDatabase, apply, contract, json::text, now, on_sqlite, until,
+        until_too_fast,
     },
     platform::routes::read_document,
 };
@@ -164,7 +165,7 @@ async fn changes_are_audited_with_the_key(Demo(service): Demo) {
     // Callers on the same machine need no key.
     for _ in 0..2 {
         let lines = "{\"id\": \"noor\", \"features\": {}}\n";
-        service.post("/customers/bulk", "application/x-ndjson", lines).is(200).await;
+        service.lines("/customers/bulk", lines).is(200).await;
     }
 
     let log = service.log(20).await;
@@ -249,7 +250,7 @@ async fn every_operation_counts_for_its_keys_rate(db: TestDatabase) {
     }
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn a_key_used_before_works_without_the_database_until_it_expires(Guarded(service): Guarded) {
     let (access, hour) = (service.state.access(), Duration::from_hours(1));
     let (label, opens) = (Name::new("Shop").unwrap(), Opens::Scopes(vec![Scope::Metrics]));

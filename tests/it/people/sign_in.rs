@@ -4,14 +4,14 @@ use std::{net::IpAddr, time::Duration};
 
 use atelier::{
     people::Token,
-    platform::db::{Actor, AuditFilter, Author},
+    platform::db::{Actor, Author},
 };
 use atelier_core::domain::Role;
 use futures_util::FutureExt;
 use reqwest::Client;
 
 use crate::harness::{
-    Answer, Browser, Call, Demo, Html, Service, apply, browser, contract, now, on_sqlite, until,
+    Answer, Browser, Call, Demo, Html, Service, apply, browser, contract, entries, now, on_sqlite, until,
 };
 
 const PASSWORD: &str = "a horse in Zurich";
@@ -68,7 +68,7 @@ async fn a_link_signs_in_once_and_sets_a_password(service: Service) {
     sign_in(&service, "Admin", PASSWORD).is(303).await;
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn a_password_signs_in_and_signing_out_ends_the_session(service: Service) {
     let ada = service.signed_in(Role::Stylist).await;
     ada.post("/password", &[("password", PASSWORD)]).is(303).await;
@@ -80,12 +80,14 @@ async fn a_password_signs_in_and_signing_out_ends_the_session(service: Service) 
     wrong.has(["wrong name or password", r#"value="some stylist""#]).lacks(["Basle"]);
     sign_in(&service, "nobody", PASSWORD).await.text().has(["wrong name or password"]);
 
-    let ada = signed_in(&service, &sign_in(&service, "some stylist", PASSWORD).await);
+    let enter = async || signed_in(&service, &sign_in(&service, "some stylist", PASSWORD).await);
+    let (ada, phone) = (enter().await, enter().await);
     ada.get("/studio").is(200).await;
     let out = ada.post("/sign-out", &[]).is(303).await;
     assert_eq!(out.header("location"), "/sign-in");
     assert!(out.header("set-cookie").contains("Max-Age=0"));
     ada.get("/studio").is(303).await;
+    phone.get("/studio").is(200).await;
 }
 
 /// A signed-in stylist with the password, and the same person in another browser.
@@ -95,7 +97,7 @@ async fn two_browsers(service: &Service) -> (Browser, Browser) {
     (laptop, service.signed_in(Role::Stylist).await)
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn a_new_password_asks_for_the_old_one(service: Service) {
     let without = service.signed_in(Role::Analyst).await;
     assert!(!without.page("/password").await.contains("name=\"old\""), "there is no old one to ask for");
@@ -336,7 +338,7 @@ async fn failures_of_one_address_take_no_place_of_others(service: Service) {
     until!(service.actions(1).await == ["sign-in.failed Ada"]);
     assert_eq!(service.log(100).await.len(), 11, "ten of the stranger's");
     service.state.access().flush(now()).await;
-    let all = service.store.audit().list(&AuditFilter::default(), None, 100).await.unwrap();
+    let all = entries(&service.store, 100).await;
     let attempts: u64 = all.iter().filter_map(|entry| entry.details.get("attempts")?.as_u64()).sum();
     assert_eq!(attempts, 81, "the others are counted");
 }

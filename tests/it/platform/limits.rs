@@ -232,7 +232,7 @@ async fn callers_that_take_nothing_do_not_delay_a_stop(db: TestDatabase) {
     }
     service.put("/customers/long", json!({"features": {}})).await;
     let outfit = json!({"customer": "long", "articles": articles, "features": {"occasion": long}});
-    service.post("/outfits/bulk", NDJSON, format!("{outfit}\n").repeat(350)).is(200).await;
+    service.lines("/outfits/bulk", format!("{outfit}\n").repeat(350)).is(200).await;
     let (mut answers, mut requests) = greedy(&service).await;
     requests.write_all(b"GET /customers/long/export HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut begun = [0; 12];
@@ -275,7 +275,7 @@ async fn streams_at_the_same_time_are_limited(db: TestDatabase) {
     let line = "{\"id\":\"c-1\",\"features\":{}}\n";
     // The service asks for the body when the stream has its place.
     let mut first = begin_upload(&service, line.len()).await;
-    let refused = service.post("/customers/bulk", NDJSON, line).await;
+    let refused = service.lines("/customers/bulk", line).await;
     assert_eq!(refused.assert_problem(429, &[])["code"], "too-many-streams");
     assert_eq!(refused.header("retry-after"), "5");
     // An export is a stream, too.
@@ -283,7 +283,7 @@ async fn streams_at_the_same_time_are_limited(db: TestDatabase) {
     service.get("/customers").is(200).await;
     first.write_all(line.as_bytes()).await.unwrap();
     assert_eq!(read(&mut first).await.0, 200);
-    until!(service.post("/customers/bulk", NDJSON, line).await.status() == 200);
+    until!(service.lines("/customers/bulk", line).await.status() == 200);
     until!(service.get("/feedback/outfits.jsonl").await.status() == 200);
 }
 
@@ -325,7 +325,7 @@ async fn slow_bodies_are_refused(db: TestDatabase) {
         assert_eq!(found, status, "{path}: {answer}");
         assert!(answer.contains(said), "{path}: {answer}");
         // Its place is free again.
-        service.post("/customers/bulk", NDJSON, "").is(200).await;
+        service.lines("/customers/bulk", "").is(200).await;
     }
 }
 

@@ -1,6 +1,5 @@
 //! A release and a catalogue that do not fit: which of the two lacks what is said everywhere.
 
-use atelier::config::Limits;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ use crate::{
 
 /// A service whose shop sells two ponchos.
 async fn shop(db: &TestDatabase) -> Service {
-    let service = Service::start_in(db, Limits::default(), models()).await;
+    let service = Service::of(db, models()).await;
     for id in ["p-1", "p-2"] {
         service.put(format!("/articles/{id}"), json!({"type": "poncho"})).is(201).await;
     }
@@ -69,11 +68,10 @@ async fn a_release_that_knows_under_half_of_the_catalogue_must_be_forced(db: Tes
 #[apply(on_sqlite)]
 async fn a_release_of_few_articles_is_to_be_trained_with_more_outfits(db: TestDatabase) {
     let folder = two_releases();
-    crate::harness::fill(&db).await;
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::filled(&db, &folder).await;
     activate(&service, "").is(200).await;
     let ponchos = (0..1500).map(|number| format!("{{\"id\":\"p-{number}\",\"type\":\"poncho\"}}\n"));
-    service.post("/articles/bulk", "application/x-ndjson", ponchos.collect::<String>()).ok().await;
+    service.lines("/articles/bulk", ponchos.collect::<String>()).ok().await;
     let said = [
         "1451 of the catalogue's 3000 articles (48.4 %, at least 50.0 %",
         "; train it with more outfits of these articles, such as those of earlier orders (atelier import --orders), ",
@@ -107,7 +105,7 @@ async fn the_page_asks_before_it_forces(db: TestDatabase) {
 
 #[apply(on_sqlite)]
 async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
-    let service = Service::start_in(&db, Limits::default(), models()).await;
+    let service = Service::of(&db, models()).await;
     activate(&service, "").is(200).await;
     let articles = async || service.get("/readyz").await.json()["articles"].take();
     assert_eq!(articles().await, json!({"both": 0, "only_in_catalogue": 0, "only_in_release": 1451}));

@@ -3,7 +3,6 @@
 
 use std::{fs, path::Path};
 
-use atelier::config::Limits;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -108,9 +107,9 @@ async fn export_with(change: &str, folder: &Path) {
 
 /// With a release in a folder, and its articles.
 async fn start(db: &TestDatabase, models: &TempDir, release: &str) -> Service {
-    let service = Service::start_in(db, Limits::default(), models.path().to_owned()).await;
+    let service = Service::of(db, models).await;
     let articles = fs::read(models.path().join(release).join("articles.jsonl")).unwrap();
-    let brought = service.post("/articles/bulk", "application/x-ndjson", articles).ok().await;
+    let brought = service.lines("/articles/bulk", articles).ok().await;
     assert_eq!(brought["added"], 24);
     service
 }
@@ -197,7 +196,7 @@ async fn a_method_may_have_a_name_of_its_own(db: TestDatabase) {
 async fn a_release_that_breaks_the_contract_is_refused(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     run_example("export_release.py", &models.path().join("example")).await;
-    let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
+    let service = Service::of(&db, &models).await;
     service.ask_ok("/releases/example/activate", json!({})).await;
     let folder = models.path().join("changed");
     for (change, expected) in [

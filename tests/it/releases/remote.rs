@@ -136,12 +136,7 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
 }
 
 #[apply(on_sqlite)]
-async fn an_unreachable_or_incomplete_model_server_is_refused(_: TestDatabase) {
-    let closed = Origin::parse("http://127.0.0.1:9").unwrap();
-    let error = load(closed).await.unwrap_err().to_string();
-    let expected = "http://127.0.0.1:9/v2/models/demo-none: http://127.0.0.1:9 cannot be reached: ";
-    assert!(error.starts_with(expected), "{error}");
-
+async fn an_incomplete_model_server_is_refused(_: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let server = ModelServer::start(&runtime().await, folder.path().to_owned(), "127.0.0.1:0").await;
     let error = load(server.origin.clone()).await.unwrap_err().to_string();

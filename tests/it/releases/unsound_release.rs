@@ -2,7 +2,6 @@
 
 use std::{fs, path::Path};
 
-use atelier::config::Limits;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -41,7 +40,7 @@ fn attend_padding(bytes: &mut [u8]) {
 }
 
 async fn refusal(db: &TestDatabase, folder: &TempDir) -> String {
-    let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::of(db, folder).await;
     let problem = service.send("/releases/demo/activate", json!({})).await.assert_problem(409, &[]);
     assert_eq!(problem["code"], "release-refused", "{problem}");
     text(&problem["detail"]).to_owned()
@@ -64,7 +63,7 @@ async fn the_list_says_why_a_folder_is_refused(db: TestDatabase) {
     copy(&models().join("demo"), &cut);
     change_manifest(&cut, |manifest| manifest["name"] = json!("cut"));
     fs::write(cut.join("c.onnx"), "short").unwrap();
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::of(&db, &folder).await;
     // Whether the release was tried, and why it is refused.
     let listed = async |place: usize| {
         let release = service.json("/releases").await["releases"][place].take();

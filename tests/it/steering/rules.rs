@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use atelier::{
     completion::sample::Sample,
     people::Scope,
-    platform::db::{Actor, AuditFilter, Author, Entry},
+    platform::db::{Actor, Author, Entry},
 };
 use atelier_core::domain::{Article, Role, Timestamp};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Demo, Guarded, Html, Replicated, Service, TestDatabase, apply, assert_has, contract, ids,
+    Demo, Guarded, Html, Replicated, Service, TestDatabase, apply, assert_has, contract, entries, ids,
     json::{codes, text, with},
     on_sqlite, rows, until,
 };
@@ -70,7 +70,7 @@ async fn a_stored_change_succeeds_even_if_it_cannot_be_applied_yet(db: TestDatab
     let article = json!({"type": "scarf", "attributes": {"colour": "navy"}});
     service.put("/articles/late", article).is(201).await;
     let rows = json!({"id": "later", "type": "scarf", "attributes": {}}).to_string();
-    service.post("/articles/bulk", "application/x-ndjson", rows).is(200).await;
+    service.lines("/articles/bulk", rows).is(200).await;
     let found = service.best(5).await;
     assert!(found.contains(&plain[0]) && !found.contains(&plain[1]), "{found:?}");
 
@@ -387,8 +387,7 @@ async fn a_change_is_undone_for_a_minute_by_who_made_it(Demo(service): Demo) {
     let late = Entry::new("rule.put", "coats", json!(made.details));
     let late_at = Timestamp::from_millis(now.millis() - 60_000);
     service.store.by(author).audit().append(&late, late_at).await.unwrap();
-    let all = service.store.audit().list(&AuditFilter::default(), None, 1).await.unwrap();
-    let seq = all[0].seq.to_string();
+    let seq = entries(&service.store, 1).await[0].seq.to_string();
     undo(&seq).is(409).await.text().has(["for a minute, and this one is older"]);
     browser.page(page.replace(&entry, &seq)).await.lacks(["id=\"undo\""]);
     // What was stored for the first time is deleted.

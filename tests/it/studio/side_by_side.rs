@@ -63,7 +63,11 @@ async fn methods_are_compared_without_the_shops_rules_unless_asked(Analyst(servi
         .is(201)
         .await;
     assert_eq!(compared(&service, json!({})).await["columns"], plain["columns"]);
-    browser.page(&address).await.has(["from ", "without the shop’s rules;"]).lacks(["new-season"]);
+    browser
+        .page(&address)
+        .await
+        .has(["from ", "without the shop’s rules;", "name=\"rules\" id=\"rules\">"])
+        .lacks(["new-season"]);
     browser
         .page(address.replace("/side-by-side?", "/side-by-side.csv?"))
         .await
@@ -73,10 +77,11 @@ async fn methods_are_compared_without_the_shops_rules_unless_asked(Analyst(servi
     let ruled = compared(&service, json!({"rules": true})).await;
     assert_ne!(ids(&ruled["columns"][0]["suggestions"]), ids(&plain["columns"][0]["suggestions"]));
     let marked = "<span class=\"moved-by\">by new-season</span>";
-    browser
-        .page(format!("{address}&rules=on"))
-        .await
-        .has(["moved by the shop’s rules where a rule is named;", marked]);
+    browser.page(format!("{address}&rules=on")).await.has([
+        "moved by the shop’s rules where a rule is named;",
+        "id=\"rules\" checked>",
+        marked,
+    ]);
     let csv = browser.page(address.replace("/side-by-side?", "/side-by-side.csv?") + "&rules=on").await;
     csv.has([format!(",{last},")]);
     assert!(csv.lines().any(|line| line.contains(&**last) && line.ends_with(",new-season")), "{csv}");

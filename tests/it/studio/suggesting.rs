@@ -436,7 +436,7 @@ async fn finds_similar_articles_and_by_values(Stylist(service, browser): Stylist
     analyst.page("/side-by-side?slot=a-00134&slot=&by.brand=linden").await.has(["Also: brand: linden."]);
 }
 
-#[apply(on_sqlite)]
+#[apply(contract)]
 async fn takes_a_refusal_back_without_a_customer(Stylist(service, browser): Stylist) {
     let html = browser.studio(OUTFIT).await;
     let (first, refusal) = (suggested(&html)[0], refusals(&html)[0]);
@@ -585,7 +585,7 @@ async fn remembers_every_refusal(Stylist(service, browser): Stylist) {
 async fn lists_every_customer(Stylist(service, browser): Stylist) {
     let all = service.store.customers().count().await.unwrap() + 1_100;
     let rows = (0..1_100).map(|number| format!("{{\"id\": \"zz-{number:04}\", \"features\": {{}}}}\n"));
-    service.post("/customers/bulk", "application/x-ndjson", rows.collect::<String>()).is(200).await;
+    service.lines("/customers/bulk", rows.collect::<String>()).is(200).await;
     let whole = format!("{},{:03}", all / 1000, all % 1000);
     for (query, said) in [
         ("find=zz-", ["1 to 12 of over 1,000 customers", "zz-0000"]),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     analysis::evaluation::text,
-    harness::{Analyst, Html, apply, models, on_sqlite, rows},
+    harness::{Analyst, Html, apply, contract, models, on_sqlite, rows},
 };
 
 const CASES: &str = "/evaluation/cases?first=gsu&second=none";
@@ -94,7 +94,8 @@ async fn cases_can_be_filtered_and_reversed(Analyst(_service, analyst): Analyst)
     analyst.page(format!("{CASES}&customer=c-nobody")).await.has(["No cases match"]);
 }
 
-#[apply(on_sqlite)]
+/// More customers than fit into one statement.
+#[apply(contract)]
 async fn customers_are_listed_with_the_mean_of_their_cases(Analyst(_service, analyst): Analyst) {
     let (ranks, known) = ranks();
     let all =

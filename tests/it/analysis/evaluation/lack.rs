@@ -2,7 +2,6 @@
 
 use std::{fs, path::Path};
 
-use atelier::config::Limits;
 use atelier_core::{domain::Role, util::digest::sha256};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -48,7 +47,7 @@ async fn missing_and_damaged_files_are_reported(db: TestDatabase) {
     let demo = folder.path().join("demo");
     let ranks = demo.join("ranks.parquet");
     let whole_file = |name: &str| fs::read(models().join("demo").join(name)).unwrap();
-    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::of(&db, &folder).await;
     let analyst = service.signed_in(Role::Analyst).await;
     let shows = async |path: &str, texts: &[&str]| {
         analyst.page(path).await.has(texts);

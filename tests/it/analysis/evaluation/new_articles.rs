@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use atelier::config::Limits;
 use atelier_core::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -32,7 +31,7 @@ fn folder(change: impl FnOnce(&mut Value)) -> TempDir {
 }
 
 async fn evaluation_page(db: &TestDatabase, folder: &TempDir) -> String {
-    let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::of(db, folder).await;
     service.releases.serve("demo").await.unwrap();
     service.signed_in(Role::Analyst).await.page("/evaluation").await
 }

@@ -16,8 +16,8 @@ use serde_json::{Map, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::harness::{
-    Kind, LATER, NOW, TestDatabase, Unconditional, add_person, apply, contract, customer_id, event, feedback,
-    import, on_postgres, on_sqlite, open_outfit, outfit, with_customers,
+    Kind, LATER, NOW, TestDatabase, Unconditional, add_person, apply, contract, customer_id, entries, event,
+    feedback, import, on_postgres, on_sqlite, open_outfit, outfit, with_customers,
 };
 
 /// The tables with data of customers.
@@ -197,17 +197,17 @@ async fn keeps_entries_about_others(db: TestDatabase) {
     let other = Some(customer_id(OTHER));
     assert_eq!(of, [None, None, other.clone(), other], "accepted and therefore shown, twice");
     assert_eq!(store.feedback().counts().await.unwrap()[0].outcomes.accepted, 2, "the events still count");
-    let log = store.audit().list(&AuditFilter::default(), None, 10).await.unwrap();
+    let log = entries(&store, 10).await;
     assert_eq!((log[0].action.as_str(), log[0].subject.as_str()), ("customer.erase", "erased customer"));
-    let entries = &log[1..5];
-    let subjects: Vec<_> = entries.iter().map(|entry| entry.subject.as_str()).collect();
+    let about = &log[1..5];
+    let subjects: Vec<_> = about.iter().map(|entry| entry.subject.as_str()).collect();
     assert_eq!(subjects, ["Erna", "erased customer", OTHER, "erased customer"]);
-    assert_eq!((&entries[1].details, &entries[1].customer), (&Map::new(), &None));
-    assert_eq!(entries[2].customer, Some(customer_id(OTHER)));
-    for kept in [&entries[0], &entries[2]] {
+    assert_eq!((&about[1].details, &about[1].customer), (&Map::new(), &None));
+    assert_eq!(about[2].customer, Some(customer_id(OTHER)));
+    for kept in [&about[0], &about[2]] {
         assert_eq!(kept.details["note"], "Erna");
     }
-    assert!(entries.iter().all(|entry| entry.action == "customer.put" && entry.at == NOW));
+    assert!(about.iter().all(|entry| entry.action == "customer.put" && entry.at == NOW));
 }
 
 /// Ids are any text; other texts that look like the id stay.
@@ -216,7 +216,7 @@ async fn keeps_entries_whose_subject_has_the_same_name(store: Store) {
     with_customers(&store, &["demo", "1", "%"]).await;
     let details = json!({"blanks": 1, "from": "demo"});
     store.audit().append(&Entry::new("release.method", "demo", details), NOW).await.unwrap();
-    let before = store.audit().list(&AuditFilter::default(), None, 1).await.unwrap();
+    let before = entries(&store, 1).await;
     for id in ["demo", "1", "%"] {
         assert_eq!(store.customers().remove(&customer_id(id), NOW).await, Ok(true));
     }

@@ -5,7 +5,7 @@ use atelier::{
         Attribution, CountedBy, CountedOnly, Event, EventRecorded, FeedbackEvent, FeedbackKind, Outcomes,
         Recorded, Sales, SuggestedArticle,
     },
-    platform::db::{Conflict, Store, StoreError},
+    platform::db::{Store, StoreError},
 };
 use atelier_core::domain::Timestamp;
 use futures_util::future::join_all;
@@ -46,34 +46,6 @@ async fn attributions(store: &Store, events: &[Event]) -> Vec<Option<Attribution
 async fn outcomes(store: &Store, method: &str) -> Outcomes {
     let found = store.feedback().acceptance(CountedBy::Method, 0, &CountedOnly::default()).await.unwrap();
     found.into_iter().find(|(value, _)| value == method).map(|(_, outcomes)| outcomes).unwrap_or_default()
-}
-
-#[apply(contract)]
-async fn an_event_counts_once_and_a_bad_one_does_not_stop_the_others(store: Store) {
-    with_customers(&store, &["c"]).await;
-    let events = [
-        event("1", FeedbackKind::Shown, Some("c"), "a"),
-        event("2", FeedbackKind::Bought, Some("nobody"), "a"),
-        event("3", FeedbackKind::Shown, None, "a"),
-        event("3", FeedbackKind::Shown, None, "a"),
-        event("1", FeedbackKind::Accepted, Some("c"), "a"),
-        Event { value: Some(64_500), ..event("4", FeedbackKind::Bought, Some("c"), "b") },
-    ];
-    let recorded = async |events: &[Event]| -> Vec<Result<Recorded, StoreError>> {
-        record(&store, events).await.into_iter().map(|result| Ok(result?.recorded)).collect()
-    };
-    let (now, before) = (Ok(Recorded::Now), Ok(Recorded::Before));
-    let [unknown, differs] = [Conflict::UnknownCustomer, Conflict::EventDiffers]
-        .map(|conflict| Err(StoreError::Conflict(conflict)));
-    let expected = [now.clone(), unknown, now.clone(), before.clone(), differs, now];
-    assert_eq!(recorded(&events).await, expected);
-    let again = [events[0].clone(), events[2].clone(), events[5].clone()];
-    assert_eq!(recorded(&again).await, [before.clone(), before.clone(), before]);
-    let counts = store.events().counts(0).await.unwrap();
-    assert_eq!(counts, [(FeedbackKind::Shown, 2, 0), (FeedbackKind::Bought, 1, 64_500)]);
-    let purchases = all(store.events().purchases(&customer_id("c"))).await;
-    let purchases: Vec<_> = purchases.iter().map(|one| (one.article.as_str(), one.bought)).collect();
-    assert_eq!(purchases, [("b", 1)], "known ones are not counted again");
 }
 
 /// Last touch: of what was shown within the window, the latest.

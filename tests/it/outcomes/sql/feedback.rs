@@ -7,10 +7,9 @@ use atelier::{
     platform::db::{Conflict, Store, StoreError},
 };
 use atelier_core::domain::{RuleDigest, Timestamp};
-use futures_util::TryStreamExt;
 
 use crate::harness::{
-    LATER, NOW, Unconditional, apply, article_id, contract, customer_id, feedback, with_customers,
+    NOW, Unconditional, apply, article_id, contract, customer_id, feedback, with_customers,
 };
 
 fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
@@ -21,58 +20,6 @@ fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
 /// Records an event about an article that the catalogue lacks.
 async fn record(store: &Store, key: &str, event: &FeedbackEvent) -> Result<Recorded, StoreError> {
     store.feedback().record(key, event, &SuggestedArticle::default()).await
-}
-
-#[apply(contract)]
-async fn recorded_feedback_is_read_back(store: Store) {
-    with_customers(&store, &["c"]).await;
-    let shown = FeedbackEvent { customer: Some(customer_id("c")), ..event(FeedbackKind::Shown, "gsu", None) };
-    let bought = FeedbackEvent { at: LATER, ..event(FeedbackKind::Bought, "gsu", Some("b")) };
-    assert_eq!(record(&store, "1", &shown).await, Ok(Recorded::Now));
-    assert_eq!(record(&store, "2", &bought).await, Ok(Recorded::Now));
-    assert_eq!(store.feedback().for_customer(&customer_id("c")).try_collect().await, Ok(vec![shown.clone()]));
-    assert_eq!(store.feedback().for_training("k-1").await, Ok(vec![shown, bought]));
-    assert_eq!(store.feedback().for_training("k-2").await, Ok(vec![]));
-}
-
-#[apply(contract)]
-async fn the_same_key_counts_once(store: Store) {
-    let first = event(FeedbackKind::Shown, "gsu", None);
-    let again = FeedbackEvent { at: LATER, ..first.clone() };
-    // Two concurrent requests, as of an impatient client.
-    let feedback = store.feedback();
-    let (one, other) = tokio::join!(record(&store, "key", &first), record(&store, "key", &first));
-    assert_ne!(one.unwrap(), other.unwrap(), "one of them is the first");
-    assert_eq!(record(&store, "key", &again).await, Ok(Recorded::Before));
-    assert_eq!(feedback.for_training("k-1").await, Ok(vec![first.clone()]));
-    assert_eq!(feedback.counts().await.unwrap()[0].outcomes.shown, 1);
-}
-
-#[apply(contract)]
-async fn what_cannot_be_recorded_is_refused(store: Store) {
-    let first = event(FeedbackKind::Shown, "gsu", None);
-    record(&store, "key", &first).await.unwrap();
-    let differs = StoreError::Conflict(Conflict::FeedbackDiffers);
-    let stranger = FeedbackEvent { customer: Some(customer_id("nobody")), ..first.clone() };
-    for (key, event, reason) in [
-        ("key", event(FeedbackKind::Rejected, "gsu", None), &differs),
-        ("key", event(FeedbackKind::Shown, "gs", None), &differs),
-        ("key", event(FeedbackKind::Shown, "gsu", Some("a")), &differs),
-        ("key", FeedbackEvent { slot: 2, ..first.clone() }, &differs),
-        ("key", FeedbackEvent { rank: 3, ..first.clone() }, &differs),
-        ("1", stranger, &StoreError::Conflict(Conflict::UnknownCustomer)),
-    ] {
-        assert_eq!(record(&store, key, &event).await.as_ref(), Err(reason), "{event:?}");
-    }
-    for completion_id in ["a\0b".to_owned(), "x".repeat(10_000)] {
-        let unfit = FeedbackEvent { completion_id, ..first.clone() };
-        let refused = record(&store, "1", &unfit).await.unwrap_err();
-        assert!(matches!(refused, StoreError::Unfit { what: "a completion's id", .. }), "{refused}");
-    }
-    assert_eq!(store.feedback().for_training("k-1").await, Ok(vec![first.clone()]));
-    // A key may be any text, because its digest is stored.
-    let fine = FeedbackEvent { completion_id: "k-2".into(), ..first };
-    assert_eq!(record(&store, &"\0".repeat(10_000), &fine).await, Ok(Recorded::Now));
 }
 
 #[apply(contract)]
@@ -161,23 +108,6 @@ async fn outcomes_count_for_the_day_of_showing(store: Store) {
     let by_day = feedback.acceptance(CountedBy::Day, 0, &all).await.unwrap();
     let total: u64 = by_day.iter().map(|(_, found)| found.shown).sum();
     assert_eq!((by_feature(0).await, total), ("1/1".to_owned(), 4), "the events still count");
-}
-
-#[apply(contract)]
-async fn a_withdrawn_refusal_counts_no_more(store: Store) {
-    let feedback = store.feedback();
-    let rejected = event(FeedbackKind::Rejected, "gsu", None);
-    let refused = async || feedback.counts().await.unwrap()[0].outcomes.rejected;
-    for key in ["1", "2"] {
-        record(&store, key, &rejected).await.unwrap();
-    }
-    assert_eq!(refused().await, 1);
-    feedback.withdraw_refusal("2", None, &rejected.article, NOW).await.unwrap();
-    assert_eq!(refused().await, 1, "the repeat did not count");
-    feedback.withdraw_refusal("1", None, &rejected.article, NOW).await.unwrap();
-    assert_eq!(refused().await, 0);
-    record(&store, "3", &rejected).await.unwrap();
-    assert_eq!(refused().await, 1);
 }
 
 #[apply(contract)]

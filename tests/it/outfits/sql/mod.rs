@@ -1,4 +1,3 @@
 //! Its statements, on both databases.
 
-pub mod outfits;
 pub mod saved_outfits;

@@ -1,26 +1,12 @@
+use std::time::Duration;
+
 use atelier::{
-    people::{NewSession, Person, PersonId, Proof},
+    people::{NewSession, Proof},
     platform::db::{Conflict, Store, StoreError, TokenHash},
 };
 use atelier_core::domain::Role;
 
 use crate::harness::{LATER, NOW, TestDatabase, add_person, apply, contract, name};
-
-#[apply(contract)]
-async fn a_person_is_created_found_and_changed(store: Store) {
-    let zoe = add_person(&store, "Zoë", Role::Stylist).await;
-    let ada = add_person(&store, "Ada 'quote\" 😀", Role::Admin).await;
-    assert_eq!((zoe.role, zoe.created_at, zoe.disabled_at), (Role::Stylist, NOW, None));
-    assert_eq!(store.people().get(zoe.id).await, Ok(Some(zoe.clone())));
-    assert_eq!(store.people().find_with_password(&name("ZOË")).await, Ok(Some((zoe.clone(), None))));
-    assert_eq!(store.people().find_with_password(&name("Zo")).await, Ok(None));
-    assert_eq!(store.people().password_hash(zoe.id).await, Ok(None));
-    assert_eq!(store.people().list().await, Ok(vec![ada, zoe.clone()]));
-    store.people().set_role(zoe.id, Role::Analyst, NOW).await.unwrap();
-    store.people().set_disabled(zoe.id, true, LATER).await.unwrap();
-    let changed = Person { role: Role::Analyst, disabled_at: Some(LATER), ..zoe };
-    assert_eq!(store.people().get(changed.id).await, Ok(Some(changed)));
-}
 
 #[apply(contract)]
 async fn names_are_unique_whatever_their_case(store: Store) {
@@ -37,15 +23,6 @@ async fn names_are_unique_whatever_their_case(store: Store) {
     );
     assert!(one.is_ok() != other.is_ok());
     assert_eq!(one.and(other), Err(StoreError::Conflict(Conflict::NameTaken)));
-}
-
-#[apply(contract)]
-async fn an_unknown_person_is_not_found(store: Store) {
-    let (people, unknown) = (store.people(), PersonId(17));
-    assert_eq!(people.get(unknown).await, Ok(None));
-    assert_eq!(people.password_hash(unknown).await, Err(StoreError::NotFound("person")));
-    assert_eq!(people.set_role(unknown, Role::Admin, NOW).await, Err(StoreError::NotFound("person")));
-    assert_eq!(people.set_disabled(unknown, false, NOW).await, Err(StoreError::NotFound("person")));
 }
 
 #[apply(contract)]
@@ -89,27 +66,18 @@ async fn two_admins_cannot_change_each_other_at_once(db: TestDatabase) {
 }
 
 #[apply(contract)]
-async fn somebody_who_never_signed_in_is_renamed_and_removed(store: Store) {
-    let people = store.people();
-    // The first row of all is removed, too.
-    let bo = add_person(&store, "Bo", Role::Stylist).await.id;
-    let ada = add_person(&store, "Ada", Role::Admin).await.id;
-    assert_eq!(people.rename(bo, &name("ada"), NOW).await, Err(StoreError::Conflict(Conflict::NameTaken)));
-    people.rename(bo, &name("Bo Ek"), NOW).await.unwrap();
-    assert_eq!(people.get(bo).await.unwrap().unwrap().name, name("Bo Ek"));
-    assert!(people.find_with_password(&name("bo ek")).await.unwrap().is_some());
-    assert_eq!(people.remove(ada, NOW).await, Err(StoreError::Conflict(Conflict::LastAdmin)));
-    people.remove(bo, NOW).await.unwrap();
-    assert_eq!(people.get(bo).await, Ok(None));
-    assert_eq!(people.remove(bo, NOW).await, Err(StoreError::NotFound("person")));
-    add_person(&store, "Bo Ek", Role::Stylist).await;
-
-    let token = TokenHash::new("secret");
-    let new = |person| NewSession { token: &token, person, expires_at: LATER, new_password: None };
-    assert_eq!(store.sessions().begin(new(ada), Proof::Password(None), NOW).await, Ok(true));
-    assert_eq!(people.get(ada).await.unwrap().unwrap().signed_in_at, Some(NOW));
-    add_person(&store, "Cy", Role::Admin).await;
-    let signed_in = Err(StoreError::Conflict(Conflict::SignedIn));
-    assert_eq!(people.rename(ada, &name("Eve"), NOW).await, signed_in);
-    assert_eq!(people.remove(ada, NOW).await, signed_in);
+async fn ended_sessions_are_deleted(store: Store) {
+    let (ada, sessions) = (add_person(&store, "Ada", Role::Admin).await.id, store.sessions());
+    let tokens = ["1", "2", "3", "4"].map(TokenHash::new);
+    for (token, hours) in tokens.iter().zip([1, 2, 3, 9]) {
+        let expires_at = NOW + Duration::from_hours(hours);
+        let session = NewSession { token, person: ada, expires_at, new_password: None };
+        assert_eq!(sessions.begin(session, Proof::Password(None), NOW).await, Ok(true));
+    }
+    sessions.touch(&tokens[3], LATER).await.unwrap();
+    let is_there = async |at: usize| sessions.find_valid(&tokens[at], NOW, NOW).await.unwrap().is_some();
+    assert_eq!(sessions.delete_ended(NOW + Duration::from_hours(2), NOW).await, Ok(2));
+    assert_eq!([is_there(1).await, is_there(2).await, is_there(3).await], [false, true, true]);
+    assert_eq!(sessions.delete_ended(NOW, LATER).await, Ok(1), "one was not used since");
+    assert_eq!([is_there(2).await, is_there(3).await], [false, true]);
 }

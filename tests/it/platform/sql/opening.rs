@@ -102,27 +102,3 @@ async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(shown.contains(db.url.split('?').next().unwrap()), "{shown}");
 }
-
-/// While all connections are taken, and after it is closed. Waiting imports take one connection each where readers and
-/// writers share them.
-#[apply(contract)]
-async fn a_busy_database_answers_a_ping(db: TestDatabase) {
-    let store = db.open().await;
-    assert_eq!(store.ping().await, Ok(()));
-    let first = store.import(NOW).await.unwrap();
-    let mut waiting = JoinSet::new();
-    for _ in 0..20 {
-        let store = store.clone();
-        waiting.spawn(async move { store.import(NOW).await.map(drop) });
-    }
-    if db.kind == Kind::Postgres {
-        // Until a read finds no connection.
-        while timeout(Duration::from_millis(100), store.articles().count()).await.is_ok() {}
-    }
-    assert_eq!(store.ping().await, Ok(()));
-    waiting.shutdown().await;
-    drop(first);
-    store.close().await;
-    let closed = timeout(Duration::from_secs(5), store.ping()).await.unwrap();
-    assert!(matches!(closed, Err(StoreError::Unreachable { .. })), "{closed:?}");
-}

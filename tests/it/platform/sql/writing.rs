@@ -1,10 +1,10 @@
 use std::time::{Duration, Instant};
 
-use atelier::platform::db::{Put, Store, StoreError};
+use atelier::platform::db::{Entry, Put, Store, StoreError};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::harness::{Kind, NOW, TestDatabase, Unconditional, apply, article, coat, contract};
+use crate::harness::{Kind, NOW, TestDatabase, Unconditional, apply, article, coat, contract, entries};
 
 async fn write(store: Store, writer: usize) {
     for n in 0..50 {
@@ -27,16 +27,6 @@ async fn concurrent_writes_all_succeed(db: TestDatabase) {
     }
     writers.join_all().await;
     assert_eq!(stores[0].articles().count().await, Ok(8 * 50 + 1));
-}
-
-#[apply(contract)]
-async fn a_cancelled_write_blocks_nothing(store: Store) {
-    for n in 0..50_u64 {
-        let patience = Duration::from_micros(n * 20);
-        let _ = tokio::time::timeout(patience, store.articles().set(&coat(&format!("{n}")), NOW)).await;
-    }
-    assert_eq!(store.articles().set(&coat("last"), NOW).await, Ok(Put::Added));
-    assert_eq!(store.articles().get(&coat("last").id).await, Ok(Some(coat("last"))));
 }
 
 /// Behind another program's transaction that does not end, from the same process and from another. An import waits longer than a
@@ -66,4 +56,34 @@ async fn a_write_times_out(db: TestDatabase) {
     first.commit().await.unwrap();
     assert_eq!(next.await.unwrap(), Ok(hats.map(|hat| hat.id).to_vec()));
     assert_eq!(here.articles().set(&coat, NOW).await, Ok(Put::Unchanged));
+}
+
+#[apply(contract)]
+async fn the_database_refuses_changes_to_entries(db: TestDatabase) {
+    let store = db.open().await;
+    store.audit().append(&Entry::new("start", "x", json!({})), NOW).await.unwrap();
+    let before = entries(&store, 10).await;
+    let mut raw = db.raw().await;
+    for statement in [
+        "delete from audit_log",
+        "update audit_log set action = 'x'",
+        "update audit_log set at = 0",
+        "update audit_log set peer = null",
+    ] {
+        let refused = sqlx::raw_sql(statement).execute(&mut raw).await.unwrap_err();
+        assert!(refused.to_string().contains("audit_log is append-only"), "{statement}: {refused}");
+    }
+    assert_eq!(entries(&store, 10).await, before);
+}
+
+#[apply(contract)]
+async fn concurrent_starts_agree_on_a_value(db: TestDatabase) {
+    let stores = [db.open().await, db.open().await];
+    let mut starts = JoinSet::new();
+    for number in 0..8 {
+        let (store, own) = (stores[number % 2].clone(), format!("secret {number}"));
+        starts.spawn(async move { store.settings().get_or_set("tickets", &own).await.unwrap() });
+    }
+    let got = starts.join_all().await;
+    assert!(got.iter().all(|one| *one == got[0]), "{got:?}");
 }

@@ -4,7 +4,7 @@ pub mod acceptance;
 pub mod releases;
 pub mod routing;
 
-use atelier::{config::Limits, platform::db::Actor};
+use atelier::platform::db::Actor;
 use atelier_core::domain::{Role, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -16,8 +16,7 @@ use crate::{
 
 /// With the demo release and its data, and a signed-in admin.
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
-    crate::harness::fill(db).await;
-    let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
+    let service = Service::filled(db, folder).await;
     service.releases.serve("demo").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
     let me = service.find_person("Some admin").await;
@@ -83,7 +82,7 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
 async fn a_missing_release_is_shown(db: TestDatabase) {
     let empty = tempfile::tempdir().unwrap();
     let nowhere = empty.path().join("models");
-    let service = Service::start_in(&db, Limits::default(), nowhere).await;
+    let service = Service::of(&db, nowhere).await;
     let admin = service.signed_in(Role::Admin).await;
     admin.page("/operations").await.has(["No release is live", "<dt>articles</dt><dd>0</dd>"]);
     admin.page("/operations/releases").await.has(["<strong>No releases</strong>"]);

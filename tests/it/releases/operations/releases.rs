@@ -8,8 +8,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
+    demo,
     harness::{Html, TestDatabase, apply, models, on_sqlite},
-    outfits::api::change_file,
     releases::{
         api::{change_manifest, copy, make_other_format},
         operations::{last, row, start},
@@ -19,22 +19,10 @@ use crate::{
 /// A folder with the demo release and one with fewer methods.
 pub fn two_releases() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let (demo, less) = (folder.path().join("demo"), folder.path().join("less"));
+    let [demo, less] = ["demo", "less"].map(|name| folder.path().join(name));
     copy(&models().join("demo"), &demo);
-    copy(&demo, &less);
-    for file in fs::read_dir(&less).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()) {
-        if Path::new(&file).extension().is_some_and(|kind| kind == "onnx") {
-            // A model's metadata names its release: a name of the same length can replace it in the file.
-            change_file(&less, &file, |mut bytes| {
-                let named = b"\x0a\x07release\x12\x04demo";
-                let place = bytes.windows(named.len()).position(|window| window == named).unwrap();
-                bytes[place + named.len() - 4..place + named.len()].copy_from_slice(b"less");
-                bytes
-            });
-        }
-    }
+    demo::copy_as("less", &demo, folder.path()).unwrap();
     change_manifest(&less, |manifest| {
-        manifest["name"] = json!("less");
         manifest["default_method"] = json!("gsu");
         manifest["data"]["fingerprint"] = json!("other");
         let methods = manifest["methods"].as_array_mut().unwrap();
