@@ -403,23 +403,4 @@ mod tests {
             CustomerPatch::from_fields(fields(r#"{"id":"c","features":null}"#), &schema).unwrap_err();
         assert_eq!(refused, "field \"features\" must be an object, found null");
     }
-
-    #[test]
-    fn an_invalid_outfit_says_why() {
-        let message = |json: &str| read(json).unwrap_err();
-        assert_eq!(message(r#"{"articles":["a"]}"#), "field \"customer\" is missing");
-        assert_eq!(
-            message(r#"{"customer":"c","articles":["a","a"]}"#),
-            "field \"articles\": article \"a\" appears twice in the outfit"
-        );
-        assert_eq!(
-            message(r#"{"customer":"c","articles":"||||||||||||"}"#),
-            "field \"articles\": an outfit has at most 12 slots, found 13"
-        );
-        assert!(read(r#"{"customer":"c","articles":"|||||||||||"}"#).is_ok());
-        assert!(message(r#"{"customer":"c","articles":[]}"#).ends_with("at least one slot, found none"));
-        assert!(
-            message(r#"{"customer":"c","articles":{}}"#).ends_with("must be a list of ids, found an object")
-        );
-    }
 }

@@ -307,29 +307,3 @@ impl Kind {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use atelier_core::domain::{Article, Customer, Outfit};
-
-    use super::*;
-
-    #[test]
-    fn a_column_belongs_where_its_name_says() {
-        let field = |name: &str| Target::Field(name.into());
-        let feature = |name: &str| Target::Feature(name.into());
-        assert_eq!(Target::from_column::<Article>("features.age"), field("features.age"));
-        assert_eq!(Target::from_column::<Customer>("id"), field("id"));
-        assert_eq!(Target::from_column::<Customer>("age"), feature("age"));
-        assert_eq!(Target::from_column::<Customer>("features.age"), feature("age"));
-        assert_eq!(Target::from_column::<Customer>("features.id"), feature("id"));
-        assert_eq!(Target::from_column::<Outfit>("id"), feature("id"));
-        for name in ["age", "id", "features", "features.age", "features.features.age"] {
-            assert_eq!(
-                Target::from_column::<Customer>(&column_name::<Customer>(name.into())),
-                feature(name),
-                "{name}"
-            );
-        }
-    }
-}

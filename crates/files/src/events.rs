@@ -152,38 +152,3 @@ impl Reader<'_> {
         self.read(name, |value| id_text(format_args!("field {name:?}"), value))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn read(row: Value) -> Result<EventRow, String> {
-        let Value::Object(fields) = row else { panic!("an object") };
-        EventRow::from_fields(fields, &Schema::default_schema()).map(|(row, _)| row)
-    }
-
-    #[test]
-    fn a_row_is_read_as_it_was_written() {
-        let row = json!({"id": "7/1", "kind": "bought", "customer": "c", "article": "a", "order": "7", "value": 64.5,
-                         "time": "2026-11-21T13:34:56Z", "ticket": "t"});
-        let read_row = read(row.clone()).unwrap();
-        assert_eq!(Value::from(read_row.to_fields(&Schema::default_schema())), row);
-        for (time, is_date) in
-            [("21.11.2026", true), ("2026-11-21", true), ("2026-11-21 00:00", false), ("1795219200", false)]
-        {
-            let mut dated = row.clone();
-            dated["time"] = time.into();
-            let dated = read(dated).unwrap();
-            assert_eq!((dated.time.unwrap().millis(), dated.is_date), (1_795_219_200_000, is_date), "{time}");
-            let written = dated.to_fields(&Schema::default_schema());
-            assert_eq!(read(written.into()).unwrap(), dated);
-        }
-        let cells = json!({"id": 7, "kind": "bought", "customer": "", "article": "a", "variant": "a-M", "value": "64,50",
-                           "consent": "ja", "visitor": "v", "time": "", "seen": 3});
-        let cells = read(cells).unwrap();
-        assert_eq!((cells.id.as_str(), cells.article.as_str(), cells.value), ("7", "a-M", Some(64.5)));
-        assert!(cells.consent && cells.customer.is_none() && cells.time.is_none());
-    }
-}

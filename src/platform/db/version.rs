@@ -111,23 +111,3 @@ impl From<sqlx::Error> for ChangeError {
         Self::Store(error.into())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_follows_from_all_that_tells_rows_apart() {
-        let version = Version::new(1, 1, &["coat", "{}"]);
-        assert_eq!(version, Version::new(1, 1, &["coat", "{}"]));
-        for other in [
-            Version::new(2, 1, &["coat", "{}"]),
-            Version::new(1, 2, &["coat", "{}"]),
-            Version::new(1, 1, &["coat", "{\"a\":1}"]),
-            Version::new(1, 1, &["coat{", "}"]),
-        ] {
-            assert_ne!(version, other);
-        }
-        assert_eq!(version.as_str().len(), 24);
-    }
-}

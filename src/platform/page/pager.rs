@@ -63,24 +63,3 @@ impl Pager {
         format!("{} to {} of {all} {things}", number(first + 1), number((first + size).min(length)))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_say_where_they_are() {
-        let notation = Notation::new("EUR", "en").unwrap();
-        let at = |page, length, is_cut| {
-            Pager::new(page, length, 12, is_cut, &notation, |page| format!("?page={page}"))
-        };
-        let words = |page, length, is_cut| at(page, length, is_cut).words("customer", "customers");
-        assert_eq!(words(None, 1, false), "1 customer");
-        assert_eq!(words(None, 12, false), "12 customers");
-        assert_eq!(words(Some(2), 30, false), "13 to 24 of 30 customers");
-        assert_eq!(words(Some(2), 1_001, true), "13 to 24 of over 1,000 customers");
-        let middle = at(Some(2), 30, false);
-        assert_eq!((middle.earlier.as_deref(), middle.later.as_deref()), (Some("?page=1"), Some("?page=3")));
-        assert_eq!((at(None, 0, false).first(), at(None, 12, false).later), (0, None));
-    }
-}

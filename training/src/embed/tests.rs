@@ -228,27 +228,23 @@ fn articles_stay_if_they_cannot_have_the_list() {
 fn an_encoder_says_what_is_missing() {
     let folders = Folders::new();
     folders.write_articles(&[json!({"id": "a", "type": "coat", "name": "warm"})]);
-    let remove = |path: &str| fs::remove_file(folders.at(path)).unwrap();
     let refused = |file: &str, text: &str, reasons: &[&str]| {
         folders.write(&format!("encoder/{file}"), text);
         folders.assert_refused(reasons);
     };
     let size = "expected `size` with a height and a width, or `crop_size`";
-    let shortest = "{\"size\": {\"shortest_edge\": 9}}";
-    refused("preprocessor_config.json", shortest, &["preprocessor_config.json", size]);
-    let nearest = "`resample` is 0; expected 2 (bilinear)";
-    refused("preprocessor_config.json", "{\"size\": 2, \"resample\": 0}", &[nearest]);
+    let settings = "preprocessor_config.json";
+    refused(settings, "{\"size\": {\"shortest_edge\": 9}}", &[settings, size]);
+    refused(settings, "{\"size\": 2, \"resample\": 0}", &["`resample` is 0; expected 2 (bilinear)"]);
     let input = "vision_model.onnx: expected one input of floats [batch, 3, 3, 3]";
-    let found = "found pixel_values (f32 [-1, 3, 2, 2])";
-    refused("preprocessor_config.json", "{\"size\": 3}", &[input, found]);
-    remove("encoder/preprocessor_config.json");
+    refused(settings, "{\"size\": 3}", &[input, "found pixel_values (f32 [-1, 3, 2, 2])"]);
+    let remove = |path: &str| fs::remove_file(folders.at(&format!("encoder/{path}"))).unwrap();
+    remove(settings);
     fs::create_dir(folders.at("encoder/1_Pooling")).unwrap();
     let two = "{\"pooling_mode_cls_token\": true, \"pooling_mode_max_tokens\": true}";
+    let last = "found the pooling lasttoken; expected mean_tokens or cls_token";
     for (pooling, reason) in [
-        (
-            "{\"pooling_mode_lasttoken\": true}",
-            "found the pooling lasttoken; expected mean_tokens or cls_token",
-        ),
+        ("{\"pooling_mode_lasttoken\": true}", last),
         (two, "cls_token with max_tokens"),
         ("{\"pooling_mode\": \"max\"}", "found the pooling max"),
         ("[]", "1_Pooling/config.json: invalid type"),
@@ -256,23 +252,18 @@ fn an_encoder_says_what_is_missing() {
         refused("1_Pooling/config.json", pooling, &[reason]);
     }
     refused("tokenizer_config.json", "{", &["tokenizer_config.json: EOF"]);
-    remove("encoder/tokenizer_config.json");
+    remove("tokenizer_config.json");
     fs::remove_dir_all(folders.at("encoder/1_Pooling")).unwrap();
-    let text = "encoder/onnx/text_model.onnx";
-    fs::rename(folders.at("encoder/onnx/vision_model.onnx"), folders.at(text)).unwrap();
+    let text = "onnx/text_model.onnx";
+    let vision = folders.at("encoder/onnx/vision_model.onnx");
+    fs::rename(vision, folders.at(&format!("encoder/{text}"))).unwrap();
     folders.assert_refused(&["text_model.onnx: expected the inputs input_ids", "found pixel_values"]);
-    refused("onnx/text_model.onnx", "nothing", &["text_model.onnx: ONNX Runtime rejects it"]);
-    for (file, reason) in [
-        (
-            text,
-            "has no text_model.onnx and no model.onnx, also not in onnx/; found LICENSE, onnx, tokenizer.json",
-        ),
-        (
-            "encoder/tokenizer.json",
-            "does not say what its encoder reads; found LICENSE, onnx; expected preprocessor_config.json for pictures",
-        ),
-        ("encoder/LICENSE", "has no licence; found onnx; put the licence of its weights there as LICENSE"),
-    ] {
+    refused(text, "nothing", &["text_model.onnx: ONNX Runtime rejects it"]);
+    let none =
+        "has no text_model.onnx and no model.onnx, also not in onnx/; found LICENSE, onnx, tokenizer.json";
+    let nothing = "does not say what its encoder reads; found LICENSE, onnx; expected preprocessor_config.json for pictures";
+    let licence = "has no licence; found onnx; put the licence of its weights there as LICENSE";
+    for (file, reason) in [(text, none), ("tokenizer.json", nothing), ("LICENSE", licence)] {
         remove(file);
         folders.assert_refused(&[reason]);
     }

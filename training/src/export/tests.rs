@@ -292,42 +292,29 @@ fn half_precision_and_eight_bits_are_close() {
     }
 }
 
+/// How close eight bits are is asked of answers.
 #[test]
 fn tables_in_eight_bits_have_scales_and_small_things_are_whole() {
     let model = small(Method::Match);
     let folder = tempfile::tempdir().unwrap();
-    let path = |storage: Storage| {
+    let [plain, eighth] = [Storage::Float32, Storage::Int8].map(|storage| {
         let trunk = folder.path().join(format!("{storage:?}.onnx"));
         export(&model, &metadata(storage), &trunk).unwrap();
-        tables_path(&trunk)
-    };
-    let [plain, eighth] = [Storage::Float32, Storage::Int8].map(|storage| fs::read(path(storage)).unwrap());
+        fs::read(tables_path(&trunk)).unwrap()
+    });
     let [plain, eighth] = [&plain, &eighth].map(|bytes| SafeTensors::deserialize(bytes).unwrap());
-    let floats = |tensor: &TensorView<'_>| -> Vec<f32> {
-        tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
-    };
     let mut matrices = 0;
     for (name, was) in plain.tensors() {
         let is = eighth.tensor(&name).unwrap();
         assert_eq!(is.shape(), was.shape(), "{name}");
-        if ["features.", "match.", "context."].iter().any(|kind| name.starts_with(kind)) {
-            let expected = if was.shape().len() == 1 { Dtype::F32 } else { Dtype::F16 };
-            assert_eq!(is.dtype(), expected, "{name}: it was in the trunk, which is never in eight bits");
-            continue;
-        }
-        if was.dtype() != Dtype::F32 || was.shape().len() == 1 {
-            assert_eq!((is.dtype(), is.data()), (was.dtype(), was.data()), "{name}");
-            continue;
-        }
-        matrices += 1;
-        assert_eq!(is.dtype(), Dtype::I8, "{name}");
-        let columns = was.shape()[1];
-        let scales = floats(&eighth.tensor(&format!("{name}.scale")).unwrap());
-        assert_eq!(scales.len(), was.shape()[0], "{name}");
-        for (place, (number, step)) in floats(&was).iter().zip(is.data()).enumerate() {
-            let scale = scales[place / columns];
-            let off = (number - scale * f32::from(step.cast_signed())).abs();
-            assert!(off <= 0.501 * scale, "{name}: {number} is off by {off}, and the scale is {scale}");
+        let is_whole = was.dtype() != Dtype::F32 || was.shape().len() == 1;
+        // It was in the trunk, which is never in eight bits.
+        let of_trunk = ["features.", "match.", "context."].iter().any(|kind| name.starts_with(kind));
+        let expected = if is_whole { was.dtype() } else { [Dtype::I8, Dtype::F16][usize::from(of_trunk)] };
+        assert_eq!(is.dtype(), expected, "{name}");
+        if expected == Dtype::I8 {
+            matrices += 1;
+            assert_eq!(eighth.tensor(&format!("{name}.scale")).unwrap().shape()[0], was.shape()[0], "{name}");
         }
     }
     assert_eq!(eighth.len(), plain.len() + matrices);

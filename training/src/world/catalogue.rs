@@ -343,25 +343,3 @@ fn shelf_price(euros: f64) -> u32 {
         e => round(e / 10.0) * 1000 - 100,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    #[test]
-    fn articles_have_only_what_their_type_allows() {
-        let catalogue = Catalogue::new(1, 3000);
-        for article in catalogue.shelf() {
-            let traits = article.kind.traits();
-            assert!(traits.materials.iter().any(|(material, _)| *material == article.material));
-            assert_eq!(article.fit.is_some(), traits.family.is_cut());
-            assert_eq!(article.sizes.is_some(), traits.family.size_scale().is_some());
-            assert!(article.sizes.is_none_or(|(first, last)| first < last));
-            assert!((395..500_000).contains(&article.price_cents), "{article:?}");
-        }
-    }
-
-    #[test]
-    fn prices_end_like_shop_prices() {
-        assert_eq!([12.6, 49.3, 49.8, 263.0].map(shelf_price), [1295, 4890, 4990, 25_900]);
-    }
-}

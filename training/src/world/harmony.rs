@@ -212,20 +212,3 @@ const STYLE_PAIRS: [[f64; Style::COUNT]; Style::COUNT] = [
 fn style_score(a: Style, b: Style) -> f64 {
     STYLE_PAIRS[a.index()][b.index()]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::world::lexicon::Style::{Casual, Classic, Preppy, Street};
-
-    #[test]
-    fn clashing_articles_score_below_matching_ones() {
-        assert!(colour_score(Navy, White) > colour_score(Navy, Black));
-        assert!(colour_score(Green, Red) < colour_score(Green, Beige));
-        assert!(style_score(Classic, Preppy) > style_score(Classic, Street));
-        let harmony = Harmony::new();
-        let [quiet, bold] = [false, true].map(|bold| Class::new(White, Casual, bold));
-        let both = harmony.factor(Closeness::Plain, bold, bold);
-        assert!(both < 0.1 * harmony.factor(Closeness::Plain, bold, quiet));
-    }
-}

@@ -74,17 +74,3 @@ pub(crate) fn cold(country: Option<Country>) -> f64 {
         None => 0.05,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn leanings_are_a_distribution_and_move_with_age() {
-        let young = style_leaning(Some(Gender::Male), Some(20.0), None);
-        let old = style_leaning(Some(Gender::Male), Some(65.0), None);
-        assert!((young.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        let street = Style::Street.index();
-        assert!(young[street] > 5.0 * old[street], "{} {}", young[street], old[street]);
-    }
-}

@@ -187,35 +187,6 @@ mod tests {
     use atelier_core::domain::{FeatureValue, Schema, fold_for};
 
     use super::*;
-    use crate::world::brands::BRANDS;
-
-    fn list<T: Word>() -> Vec<&'static str> {
-        T::ALL.iter().map(|word| word.word()).collect()
-    }
-
-    #[test]
-    fn the_worlds_words_are_the_default_schemas() {
-        let schema = Schema::default_schema();
-        let values = |name: &str| schema.feature(name).unwrap().values.clone();
-        assert_eq!(values("gender"), list::<Gender>());
-        assert_eq!(values("country"), list::<Country>());
-        assert_eq!(values("body_type"), list::<BodyType>());
-        assert_eq!(values("hair_colour"), list::<HairColour>());
-        assert_eq!(values("fit"), list::<Fit>());
-        assert_eq!(values("preferred_brands"), BRANDS.each_ref().map(|brand| brand.name));
-        assert_eq!(values("preferred_colours"), list::<Colour>());
-        assert_eq!(values("nogo_colours"), list::<Colour>());
-        assert_eq!(values("preferred_styles"), list::<Style>());
-        assert_eq!(values("nogo_types"), list::<ArticleType>());
-        assert_eq!(values("nogo_materials"), list::<Material>());
-        assert_eq!(values("occasion"), list::<Occasion>());
-        for group in PriceGroup::ALL {
-            assert_eq!(values(group.word()), list::<PriceBand>());
-        }
-        for scale in SizeScale::ALL {
-            assert_eq!(values(scale.word()), scale.sizes());
-        }
-    }
 
     #[test]
     fn the_default_schema_requires_what_articles_say() {

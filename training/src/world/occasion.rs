@@ -161,17 +161,3 @@ pub(crate) fn pattern(occasion: Option<Occasion>, pattern: Pattern) -> f64 {
         _ => 0.0,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_are_probabilities_and_follow_the_customer() {
-        let young = Profile { age: Some(22), ..Profile::default() };
-        let old = Profile { age: Some(70), ..Profile::default() };
-        assert!((shares(&young).iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        let festival = Occasion::Festival.index();
-        assert!(shares(&young)[festival] > 8.0 * shares(&old)[festival]);
-    }
-}

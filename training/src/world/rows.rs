@@ -79,18 +79,3 @@ pub fn outfit(numbered: &NumberedOutfit) -> Outfit {
     Outfit::new(customer_id(numbered.customer), articles, Some(numbered.split), features)
         .expect("the stylist picks different articles")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::world::catalogue::Catalogue;
-
-    #[test]
-    fn names_are_short_and_readable() {
-        let catalogue = Catalogue::new(1, 400);
-        let names: Vec<String> = catalogue.shelf().iter().map(name).collect();
-        let any = |end: &str| names.iter().any(|name| name.ends_with(end));
-        assert!(any(" cotton t-shirt") && any(" jeans") && any(" trench coat") && any(" silver jewellery"));
-        assert!(!any(" denim jeans") && !any(" metal watch") && !any(" t shirt"));
-    }
-}

@@ -502,33 +502,6 @@ mod tests {
         Templates::new(affinity, Context { profile: &profile, occasion: Some(Occasion::Date) })
     }
 
-    /// All templates that start with these types: each remaining family out, or in with one of its types.
-    fn each_template(
-        types: &mut Vec<ArticleType>,
-        families: &[Family],
-        each: &mut dyn FnMut(&[ArticleType]),
-    ) {
-        let Some((family, rest)) = families.split_first() else { return each(types) };
-        each_template(types, rest, each);
-        for kind in family.types() {
-            types.push(kind);
-            each_template(types, rest, each);
-            types.pop();
-        }
-    }
-
-    #[test]
-    fn the_templates_of_one_core_sum_to_its_probability() {
-        let affinity = Affinity::new();
-        let templates = templates(&affinity);
-        let core = [ArticleType::Dress, ArticleType::Sandal];
-        let mut sum = 0.0;
-        each_template(&mut core.to_vec(), &OPTIONAL, &mut |types| sum += templates.probability(types));
-        let body =
-            templates.share(core[0], &BASES, &[]) * templates.share(core[1], &[Family::Shoes], &core[..1]);
-        assert!((sum / body - 1.0).abs() < 1e-10, "{sum} {body}");
-    }
-
     #[test]
     fn templates_are_drawn_as_often_as_their_probability_says() {
         let affinity = Affinity::new();
@@ -563,39 +536,5 @@ mod tests {
         assert_eq!(templates.probability(&[T::Jeans, T::TShirt, T::Sneaker]).to_bits(), 0);
         assert_eq!(templates.probability(&[T::Jeans, T::Sneaker, T::Bag, T::Belt]).to_bits(), 0);
         assert_eq!(templates.probability(&[T::Dress, T::Sneaker, T::Bag, T::Backpack]).to_bits(), 0);
-    }
-
-    #[test]
-    fn types_that_differ_in_warmth_or_formality_are_kept_apart() {
-        use ArticleType as T;
-        let affinity = Affinity::new();
-        assert!(affinity.factor(T::Hoodie, T::Heel) < 0.1);
-        assert!(affinity.factor(T::Parka, T::Sandal) < 0.05);
-        assert!(affinity.factor(T::Shirt, T::Trousers) > 0.9);
-        assert!(affinity.factor(T::Boot, T::Coat) > 1.5);
-        assert!(affinity.odds_factor(Family::Hosiery, T::Jeans) < 0.01);
-        for pair in PAIRS {
-            assert!(pair.0.family() != pair.1.family(), "{pair:?} are never worn together");
-        }
-    }
-
-    #[test]
-    fn types_follow_occasion_gender_and_no_gos() {
-        use ArticleType as T;
-        let mut profile = Profile { gender: Some(Gender::Female), ..Profile::default() };
-        let ratio = |profile: &Profile, occasion, a: T, b: T| {
-            let taste = TypeTaste::new(Context { profile, occasion });
-            taste.weight(a) / taste.weight(b)
-        };
-        assert!(ratio(&profile, Some(Occasion::Wedding), T::Dress, T::Jeans) > 100.0);
-        assert!(ratio(&profile, Some(Occasion::Sport), T::Sneaker, T::Heel) > 1000.0);
-        let before = ratio(&profile, None, T::Skirt, T::Jeans);
-        profile.nogo_types = Words::from_indices([T::Skirt, T::Watch].map(Word::index));
-        assert!(ratio(&profile, None, T::Skirt, T::Jeans) < 0.01 * before);
-        let taste = TypeTaste::new(Context { profile: &profile, occasion: None });
-        let odds = |family| taste.odds[OPTIONAL.iter().position(|optional| *optional == family).unwrap()];
-        assert!(odds(Family::Watch) < 0.01 * odds(Family::Eyewear));
-        profile.gender = Some(Gender::Male);
-        assert!(ratio(&profile, None, T::Heel, T::Sneaker) < 1e-3);
     }
 }

@@ -134,19 +134,3 @@ impl Family {
         matches!(self, F::OnePiece | F::Top | F::Layer | F::Bottom | F::Outerwear)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_in_the_order_of_the_types() {
-        for (row, kind) in TYPES.iter().zip(ArticleType::ALL) {
-            assert_eq!(row.kind, *kind);
-            assert!((row.made.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{}", kind.word());
-        }
-        for family in Family::ALL {
-            assert!(family.types().count() > 0, "{}", family.word());
-        }
-    }
-}

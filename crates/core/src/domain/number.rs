@@ -20,28 +20,3 @@ pub fn json_number(number: f64) -> Option<Number> {
 pub(super) fn integer_word(number: f64) -> Option<String> {
     json_number(number).filter(|number| !number.is_f64()).map(|number| number.to_string())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_has_one_form() {
-        for (number, written) in [
-            (79.0, "79"),
-            (79.9, "79.9"),
-            (-0.0, "0"),
-            (1e3, "1000"),
-            (9_007_199_254_740_994.0, "9007199254740994"),
-            (5e-324, "5e-324"),
-        ] {
-            assert_eq!(json_number(number).unwrap().to_string(), written);
-            assert_eq!(written.parse::<f64>().unwrap().to_bits(), (number + 0.0).to_bits(), "{written}");
-        }
-        let large = json_number(1e16).unwrap();
-        assert!(large.is_f64(), "{large}");
-        for no_number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(json_number(no_number), None);
-        }
-    }
-}

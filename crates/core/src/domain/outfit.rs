@@ -188,29 +188,3 @@ fn refuse_duplicates<'a>(articles: impl Iterator<Item = &'a ArticleId>) -> Resul
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_size_says_what_is_whole() {
-        let size = OutfitSize::PAPER;
-        assert!(size.check(4).is_ok() && size.check(8).is_ok() && size.check_slots(1).is_ok());
-        let message = size.check(3).unwrap_err().to_string();
-        assert_eq!(message, "an outfit has 4 to 8 articles (`outfit` in the schema), found 3");
-        assert!(size.check(9).is_err() && size.check_slots(9).is_err());
-        let outfit = |slots: Vec<Slot>| OpenOutfit {
-            customer: Some(CustomerId::new("c").unwrap()),
-            slots: Slots::new(slots).unwrap(),
-            features: Features::default(),
-        };
-        let of = |names: &[&str]| {
-            outfit(names.iter().map(|name| Slot::Article(ArticleId::new(name).unwrap())).collect())
-        };
-        assert!(size.is_draft(&of(&["a", "b", "c"])) && !size.is_draft(&of(&["a", "b", "c", "d"])));
-        assert!(!OutfitSize::default().is_draft(&of(&["a", "b"])));
-        assert!(OutfitSize::default().is_draft(&OpenOutfit { customer: None, ..of(&["a", "b"]) }));
-        assert!(OutfitSize::default().is_draft(&outfit(vec![Slot::Blank; 3])));
-    }
-}

@@ -180,13 +180,7 @@ fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::FeatureValue;
     use serde_json::json;
-
-    fn object(json: Value) -> Map<String, Value> {
-        let Value::Object(object) = json else { panic!("{json} is no object") };
-        object
-    }
 
     /// The examples of RFC 7396 whose target and patch are objects.
     #[test]
@@ -203,42 +197,9 @@ mod tests {
             (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
             (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
         ] {
-            let mut merged = object(target);
-            merge(&mut merged, &object(patch.clone()));
+            let mut merged = target.as_object().unwrap().clone();
+            merge(&mut merged, patch.as_object().unwrap());
             assert_eq!(Value::Object(merged), expected, "{patch}");
         }
-    }
-
-    #[test]
-    fn an_article_is_changed_or_added() {
-        let patch = |kind: Option<&str>, attributes| ArticlePatch {
-            id: ArticleId::new("a").unwrap(),
-            kind: kind.map(str::to_owned),
-            attributes: object(attributes),
-        };
-        let stock = patch(None, json!({"in_stock": "nein", "colour": null}));
-        assert_eq!(stock.apply(None), Err(PatchError::Untyped(stock.id.clone())));
-        let coat = patch(Some("coat"), json!({"in_stock": 1, "colour": "red"})).apply(None).unwrap();
-        let changed = stock.apply(Some(coat.clone())).unwrap();
-        assert_eq!((changed.kind(), changed.attributes()), ("coat", &object(json!({"in_stock": false}))));
-        let wrong = patch(None, json!({"price": "€12"})).apply(Some(coat)).unwrap_err();
-        assert!(matches!(wrong, PatchError::Article(ArticleError::Attribute { name: "price", .. })));
-    }
-
-    #[test]
-    fn a_customer_keeps_what_the_patch_leaves_out() {
-        let features = |all: &[(&str, f64)]| -> Features {
-            all.iter().map(|(name, value)| ((*name).to_owned(), FeatureValue::Number(*value))).collect()
-        };
-        let id = CustomerId::new("c").unwrap();
-        let patch = CustomerPatch {
-            id: id.clone(),
-            set: features(&[("age", 29.0)]),
-            remove: vec!["height".into(), "fit".into()],
-        };
-        let customer =
-            Customer { id, features: features(&[("age", 28.0), ("height", 170.0), ("weight", 60.0)]) };
-        assert_eq!(patch.apply(Some(customer)).features, features(&[("age", 29.0), ("weight", 60.0)]));
-        assert_eq!(patch.apply(None).features, patch.set);
     }
 }

@@ -357,18 +357,4 @@ mod tests {
             assert_eq!(total(variants.clone()), None, "{variants}");
         }
     }
-
-    #[test]
-    fn a_variant_is_in_stock_somewhere() {
-        let jeans =
-            json!({"id": "a", "size": "W32", "options": {"Länge": "L34/L36"}, "stock": {"Zurich": 1}});
-        let jeans = Variant::deserialize(jeans).unwrap();
-        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let expected =
-            [("sizes".to_owned(), words(&["w32"])), ("länge".to_owned(), words(&["l34", "l36", "l34/l36"]))];
-        assert_eq!(jeans.words(), expected);
-        assert!(
-            jeans.is_in_stock(None) && jeans.is_in_stock(Some("ZURICH")) && !jeans.is_in_stock(Some("basel"))
-        );
-    }
 }

@@ -59,21 +59,3 @@ impl<T: Clone> FromIterator<T> for Chunked<T> {
         list
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clones_do_not_see_changes() {
-        let before: Chunked<usize> = (0..1000).collect();
-        let mut after = before.clone();
-        *after.get_mut(700) = 7;
-        after.push(1);
-        assert!(before.iter().copied().eq(0..1000));
-        assert_eq!((after.get(700), after.get(699), after.len()), (Some(&7), Some(&699), 1001));
-        assert_eq!((before.get(1000), after.get(1001)), (None, None));
-        let shared = before.parts.iter().zip(&after.parts).filter(|(a, b)| Arc::ptr_eq(a, b)).count();
-        assert_eq!(shared, 2, "of four parts");
-    }
-}

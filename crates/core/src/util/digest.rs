@@ -27,19 +27,3 @@ pub fn sha256_of(mut file: impl Read) -> io::Result<String> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_digest_of_a_known_text() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "abc").unwrap();
-        assert_eq!(sha256(b"abc"), sha256_of_file(file.path()).unwrap());
-        assert_eq!(
-            sha256_of_file(file.path()).unwrap(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-    }
-}

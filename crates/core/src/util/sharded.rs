@@ -49,22 +49,3 @@ impl<K: Clone + Eq + Hash, V: Clone> Sharded<K, V> {
         hash % SHARDS
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clones_do_not_see_changes() {
-        let mut before = Sharded::default();
-        (0..5000).for_each(|number: u32| before.insert(number.to_string(), number));
-        let mut after = before.clone();
-        after.insert("7".to_owned(), 0);
-        after.insert("new".to_owned(), 1);
-        after.remove("8");
-        assert_eq!((before.get("7"), before.get("8"), before.get("new")), (Some(&7), Some(&8), None));
-        assert_eq!((after.get("7"), after.get("8"), after.get("new")), (Some(&0), None, Some(&1)));
-        let shared = before.shards.iter().zip(&after.shards).filter(|(a, b)| Arc::ptr_eq(a, b)).count();
-        assert!(shared >= SHARDS - 3, "{shared} parts are shared");
-    }
-}

@@ -36,18 +36,4 @@ mod tests {
         };
         assert_eq!((cut("äöü"), cut("äöüß"), cut("")), ("äöü".into(), "äöü…".into(), String::new()));
     }
-
-    #[test]
-    fn causes_are_not_repeated() {
-        #[derive(Debug, thiserror::Error)]
-        enum Failure {
-            #[error("cannot read x")]
-            Named(#[source] std::io::Error),
-            #[error("the file x: {0}")]
-            Repeating(#[source] std::io::Error),
-        }
-        let gone = || std::io::Error::other("the disk is gone");
-        assert_eq!(describe_error(&Failure::Named(gone())), "cannot read x: the disk is gone");
-        assert_eq!(describe_error(&Failure::Repeating(gone())), "the file x: the disk is gone");
-    }
 }

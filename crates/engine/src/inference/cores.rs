@@ -125,19 +125,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_is_done_once_and_in_order() {
-        for total in 1..6 {
-            let cores = Cores::new(total);
-            for parts in 1..12 {
-                let results =
-                    cores.start_run(true).map_ranges(parts, usize::MAX, Iterator::collect::<Vec<_>>);
-                assert!(results.len() <= total, "{results:?}");
-                assert!(results.concat().into_iter().eq(0..parts));
-            }
-        }
-    }
-
-    #[test]
     fn only_idle_cores_help() {
         let cores = Cores::new(4);
         let lengths = |run: &RunCores<'_>| run.map_ranges(8, usize::MAX, |range| range.len());

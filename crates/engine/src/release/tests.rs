@@ -1,8 +1,6 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use atelier_core::domain::ArticleId;
-
 use super::*;
 
 const SCHEMA: &str =
@@ -41,23 +39,6 @@ fn rejection(change: impl FnOnce(&mut Value, &Path)) -> String {
     let (home, folder) = release(change);
     let error = Release::open(&folder).unwrap_err().to_string();
     error.replace(&format!("{}/", home.path().display()), "")
-}
-
-#[test]
-fn a_valid_release_opens_in_vocabulary_order() {
-    let (_home, folder) = release(|_, _| {});
-    let release = Release::open(&folder).unwrap();
-    assert_eq!(release.manifest().name, "spring");
-    let vocabulary = release.vocabulary();
-    assert_eq!(["a-2", "a-1", "a-3"].map(|id| vocabulary.index_of(id)), [Some(0), Some(1), None]);
-    assert_eq!(
-        [0, 1, 2].map(|index| vocabulary.article(index).map(ArticleId::as_str)),
-        [Some("a-2"), Some("a-1"), None]
-    );
-    assert_eq!(release.articles()[1].kind(), "hat");
-    assert_eq!(release.schema().features().len(), 1);
-    assert_eq!(release.model_path(&release.manifest().methods[0]), folder.join("none.onnx"));
-    assert_eq!(release.pair_path(&release.manifest().methods[0]), None);
 }
 
 #[test]

@@ -217,18 +217,3 @@ fn from_bytes(bytes: &[u8], holds: Holds) -> Cell {
         format!("contains invalid JSON: {reason}")
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decimals_become_numbers() {
-        assert_eq!(decimal(7990, 2), Ok(79.9.into()));
-        let bytes = |bytes: &[u8]| from_bytes(bytes, Holds::Decimal { scale: 1 });
-        assert_eq!(bytes(&[0xFF, 0xF6]), Ok((-1.0).into()));
-        assert_eq!(bytes(&[0x00, 0xFF]), Ok(25.5.into()));
-        assert_eq!(decimal(9_007_199_254_740_993, 0), Ok(9_007_199_254_740_993_i64.into()));
-        assert_eq!(bytes(&[1; 17]).unwrap_err(), "contains a decimal of 17 bytes, expected 1 to 16");
-    }
-}

@@ -325,10 +325,6 @@ fn shopifys_products_have_options_and_counts() {
             r#"{"id":"wool-scarf","type":"Scarves","brand":"Lumen","in_stock":true,"item_group_id":"wool-scarf","name":"Wool scarf","price":35,"product_type":"Apparel & Accessories > Clothing Accessories > Scarves"}"#,
         ]
     );
-    let mut checker = Checker::new([], []);
-    let rows = open_any(&fixture("shopify.csv"));
-    assert_eq!(checker.check(rows).map(Result::unwrap).count(), 3);
-    assert_eq!((checker.report().left_out, checker.report().bad), (1, 0));
 }
 
 #[test]
@@ -493,10 +489,6 @@ fn a_feed_is_recognised_or_named() {
     assert_eq!(
         read_feed(&ours, None, NOW)[0],
         r#"{"id":"a","type":"hat","handle":"b","option1 name":"c","price":1}"#
-    );
-    assert_eq!(
-        "google".parse::<InputFormat>().unwrap_err(),
-        "expected jsonl, csv, parquet, google-xml, google-tsv or shopify-csv; found \"google\""
     );
     let path = fixture("merchant.xml");
     let as_articles = "import it as articles, and let them replace stored ones";

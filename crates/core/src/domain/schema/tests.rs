@@ -30,12 +30,6 @@ const SMALL: &str = r#"
 "#;
 
 #[test]
-fn the_default_schema_has_the_papers_width() {
-    let schema = Schema::default_schema();
-    assert_eq!(schema.features().len() * FEATURE_WIDTH, 736);
-}
-
-#[test]
 fn a_profile_becomes_indices() {
     let schema = Schema::parse(SMALL).unwrap();
     let given = profile(&[
@@ -52,24 +46,6 @@ fn a_profile_becomes_indices() {
     }
     assert!(schema.encode(&profile(&[("age", FeatureValue::Number(f64::NAN))])).is_err());
     assert_eq!(schema.features().iter().map(Feature::rows).collect::<Vec<_>>(), [3, 4, 4, 3]);
-}
-
-#[test]
-fn an_unknown_word_is_a_warning() {
-    let schema = Schema::parse(SMALL).unwrap();
-    let given =
-        profile(&[("gender", text("divers")), ("colours", many(&["red", "mauve"])), ("mood", text("x"))]);
-    let encoding = schema.encode(&given).unwrap();
-    assert_eq!(encoding.indices, [vec![], vec![1], vec![], vec![]]);
-    let message: Vec<String> = encoding.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        message,
-        [
-            "feature \"colours\" has no value \"mauve\"; models do not see it",
-            "feature \"gender\" has no value \"divers\"; models do not see it",
-            "the schema has no feature \"mood\"; models do not see it",
-        ]
-    );
 }
 
 #[test]

@@ -152,11 +152,4 @@ mod tests {
             assert!(f32::from_bits(Input::new(&[1.0, bad]).words[0].cast_unsigned()).is_nan());
         }
     }
-
-    #[test]
-    fn a_word_has_both_halves() {
-        for both in [[0, 0], [-1, 1], [32_767, -32_767], [-32_768, 255]] {
-            assert_eq!(halves(pair(both.map(f32::from))), both);
-        }
-    }
 }
