@@ -5,7 +5,7 @@
 
 A block is fenced, or indented by four spaces. One that can't run here has `<!-- not run: REASON -->` above it; one that another test takes from
 the page has `<!-- run by FILE -->`. Programs on the PATH stand in for two things only: `cargo` takes the programs that are built, and a service goes
-on behind the page's next block, at a free port. Without `--whole`, `fit` trains for one epoch.
+on behind the page's next block, at a free port. Without `--whole`, `fit` trains one block for one epoch.
 """
 
 import json
@@ -56,15 +56,16 @@ atelier import --articles articles.jsonl; atelier serve; {KEY}""",
     "clients/typescript/README.md": DEMO + KEY,
 }
 NEXT = "-- next block --\n"
+STOP = 'if [ -e "$HOME/pid" ]; then kill "$(cat "$HOME/pid")"; tail --pid="$(cat "$HOME/pid")" -f /dev/null; rm "$HOME/pid"; fi'
 STAND_INS = {
     "cargo": """[ "$1" != build ] || exit 0
 program=atelier
 while [ $# -gt 0 ] && [ "$1" != -- ]; do if [ "$1" = -p ]; then program=$2; fi; shift; done
 exec "$program" "${@:2}\"""",
-    "atelier-training": ("" if WHOLE else 'if [ "$1" = fit ]; then set -- "$@" --epochs 1; fi\n') + """
+    "atelier-training": ("" if WHOLE else 'if [ "$1" = fit ]; then set -- "$@" --epochs 1 --set model.blocks=1; fi\n') + """
 exec "$PROGRAMS/atelier-training" "$@\"""",
     "atelier": """for word; do case "$word" in import|export|complete|looks|key|sign-in-link|migrate) exec "$PROGRAMS/atelier" "$@";; esac; done
-if [ -e "$HOME/pid" ]; then kill "$(cat "$HOME/pid")"; tail --pid="$(cat "$HOME/pid")" -f /dev/null; fi
+""" + STOP + """
 "$PROGRAMS/atelier" "$@" >"$HOME/said" 2>"$HOME/log" & echo $! >"$HOME/pid"
 until grep -q "^Atelier is at" "$HOME/said"; do kill -0 $! || { cat "$HOME/log" >&2; exit 1; }; sleep 0.1; done 2>&1
 cat "$HOME/said\"""",
@@ -156,12 +157,9 @@ def run(page, text, port):
             (programs / name).chmod(0o755)
         caches = {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")), "npm_config_cache": str(Path.home() / ".npm")}
         env = os.environ | caches | {"HOME": str(home), "PATH": f"{programs}:{os.environ['PATH']}", "PROGRAMS": str(PROGRAMS), "ATELIER__SERVER__ADDRESS": f"127.0.0.1:{port}"}
-        program = f"\necho '{NEXT}'\n".join(["set -e -o pipefail; shopt -s expand_aliases; exec 2>home/errors", GIVEN.get(page, ""), *(code for code, _ in steps)])
-        try:
-            ran = subprocess.run(["bash", "-c", program], stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE, cwd=folder, env=env)
-        finally:
-            if (home / "pid").exists():
-                subprocess.run(["kill", (home / "pid").read_text().strip()])
+        begin = f"set -e -o pipefail; shopt -s expand_aliases; exec 2>home/errors; trap '{STOP}' EXIT"
+        program = f"\necho '{NEXT}'\n".join([begin, GIVEN.get(page, ""), *(code for code, _ in steps)])
+        ran = subprocess.run(["bash", "-c", program], stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE, cwd=folder, env=env)
         printed = ran.stdout.split(NEXT)[2:]
         assert ran.returncode == 0, f"{page}: failed in\n{steps[len(printed) - 1][0] if printed else GIVEN.get(page)}\n{(printed or [''])[-1]}\n{(home / 'errors').read_text()}"
     for (code, shown), said in zip(steps, printed, strict=True):
@@ -175,14 +173,15 @@ def main(pages):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    marks = Counter()
+    marks, blocks = Counter(), 0
     for page in pages or found:
         began = time.monotonic()
         ran, marked = run(page, (ROOT / page).read_text(), port)
         if ran or marked:
             print(f"{page}: {ran} blocks ran in {time.monotonic() - began:.0f} s", *(f"{count}: {reason}" for reason, count in marked.items()), sep="; ", flush=True)
-        marks += marked
+        marks, blocks = marks + marked, blocks + ran
     not_run = {reason: count for reason, count in marks.items() if not (ROOT / reason).exists()}
+    print(f"{blocks} blocks ran, {marks.total() - sum(not_run.values())} run elsewhere, {sum(not_run.values())} do not run: {not_run}")
     assert pages or not_run == NOT_RUN, f"these marks were found: {not_run}"
 
 
