@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WHOLE = "--whole" in sys.argv
 PROGRAMS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / ("release" if WHOLE else "debug")
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/**/*.md", "training/**/*.md", "clients/*/README.md"]
 # A new mark is a decision: it is counted here.
 NOT_RUN = {"GPU": 2, "PyTorch": 1, "encoder": 1, "browser": 2, "packages": 1, "Docker": 1, "CI": 1, "long": 6, "sketch": 4}
 # A page that a test compares or runs as a whole.
@@ -82,7 +83,8 @@ for name, lines in files.items():
     if not there:
         pathlib.Path(name).write_text("\n".join(lines) + "\n")
 """
-BLOCK = re.compile(r"(?:^<!-- (not run: |run by )([^\n]+) -->\n+)?(?:^```(\w+)\n(.*?)^```$|(?<=\n\n)((?:^ {4,}\S[^\n]*\n)+))", re.DOTALL | re.MULTILINE)
+MARK = r"(?:^<!-- (not run: |run by )([^\n]+) -->\n+)?"
+BLOCK = re.compile(MARK + r"(?:^```(\w+)\n(.*?)^```$|(?<=\n\n)((?:^ {4,}\S[^\n]*\n)+))", re.DOTALL | re.MULTILINE)
 
 
 def check(shown, found, place=""):
@@ -144,7 +146,8 @@ def run(page, text, port):
             assert steps and steps[-1][1] is None, f"{page}: an answer to nothing: {code}"
             steps[-1] = (steps[-1][0], json.loads(code))
         else:
-            steps.append((command(kind or "sh", code or re.sub("(?m)^ {4,}", "", indented), text[: block.start()].rstrip().split("\n\n")[-1]), None))
+            above = text[: block.start()].rstrip().split("\n\n")[-1]
+            steps.append((command(kind or "sh", code or re.sub("(?m)^ {4,}", "", indented), above), None))
     if not steps:
         return 0, marks
     with tempfile.TemporaryDirectory() as folder:
@@ -155,13 +158,16 @@ def run(page, text, port):
         for name, code in STAND_INS.items():
             (programs / name).write_text(f"#!/usr/bin/env bash\nset -eu\n{code}\n")
             (programs / name).chmod(0o755)
-        caches = {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")), "npm_config_cache": str(Path.home() / ".npm")}
-        env = os.environ | caches | {"HOME": str(home), "PATH": f"{programs}:{os.environ['PATH']}", "PROGRAMS": str(PROGRAMS), "ATELIER__SERVER__ADDRESS": f"127.0.0.1:{port}"}
+        cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+        env = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+        env |= {"HOME": str(home), "XDG_CACHE_HOME": cache, "npm_config_cache": f"{cache}/npm", "PATH": f"{programs}:{env['PATH']}"}
+        env |= {"PROGRAMS": str(PROGRAMS), "ATELIER__SERVER__ADDRESS": f"127.0.0.1:{port}"}
         begin = f"set -e -o pipefail; shopt -s expand_aliases; exec 2>home/errors; trap '{STOP}' EXIT"
         program = f"\necho '{NEXT}'\n".join([begin, GIVEN.get(page, ""), *(code for code, _ in steps)])
         ran = subprocess.run(["bash", "-c", program], stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE, cwd=folder, env=env)
         printed = ran.stdout.split(NEXT)[2:]
-        assert ran.returncode == 0, f"{page}: failed in\n{steps[len(printed) - 1][0] if printed else GIVEN.get(page)}\n{(printed or [''])[-1]}\n{(home / 'errors').read_text()}"
+        last = steps[len(printed) - 1][0] if printed else GIVEN.get(page)
+        assert ran.returncode == 0, f"{page}: failed in\n{last}\n{(printed or [''])[-1]}\n{(home / 'errors').read_text()}"
     for (code, shown), said in zip(steps, printed, strict=True):
         if shown is not None:
             check(shown, last_json(said), f"{page}: {code}\n")
@@ -169,7 +175,7 @@ def run(page, text, port):
 
 
 def main(pages):
-    found = sorted(str(path.relative_to(ROOT)) for glob in ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "training/**/*.md", "clients/*/README.md") for path in ROOT.glob(glob))
+    found = sorted(str(path.relative_to(ROOT)) for glob in PAGES for path in ROOT.glob(glob))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
