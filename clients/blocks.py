@@ -1,6 +1,6 @@
 """Runs every block of every page, as it stands and in the page's order, in a copy of the repository:
 
-    python blocks.py [PAGE]…          # all pages, with the programs in CARGO_TARGET_DIR/debug
+    python blocks.py [PAGE]…          # all pages, with the programs in CARGO_TARGET_DIR/debug, and what clients/check installs
     python blocks.py --whole PAGE…    # with those in release, and as many epochs as the page trains
 
 A block is fenced, or indented by four spaces. One that can't run here has `<!-- not run: REASON -->` above it; one that another test takes from
