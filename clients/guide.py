@@ -13,6 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from blocks import check
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 NEXT = "-- next example --"
 RUN = {
@@ -38,24 +40,6 @@ def cells(ending):
     """What a file does before its first cell, and the title and code of each cell."""
     before, *rest = re.split(r"^(?:#|//) %% (.+)\n", (DOCS / f"examples/api.{ending}").read_text(), flags=re.MULTILINE)
     return before, list(zip(rest[::2], rest[1::2], strict=True))
-
-
-def check(shown, found, place=""):
-    """An ellipsis stands for anything, and ends a list early."""
-    if shown == "…":
-        assert found is not None, f"{place} is missing"
-    elif isinstance(shown, dict):
-        for name, value in shown.items():
-            assert isinstance(found, dict) and name in found, f"{place}/{name} is missing in {found}"
-            check(value, found[name], f"{place}/{name}")
-    elif isinstance(shown, list):
-        more = bool(shown) and shown[-1] == "…"
-        some = shown[: len(shown) - more]
-        assert len(some) <= len(found) if more else len(some) == len(found), f"{place}: {found}"
-        for number, (one, other) in enumerate(zip(some, found)):
-            check(one, other, f"{place}/{number}")
-    else:
-        assert shown == found, f"{place}: {found} instead of {shown}"
 
 
 language = sys.argv[1]

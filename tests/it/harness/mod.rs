@@ -3,7 +3,7 @@
 //! A contract is an `async fn` with `#[apply(contract)]`; its arguments are `Fixture`s: the database, or a service on it. It
 //! runs twice, as `customers::sql::put_then_get [sqlite]` and `[postgres]`. A test that asks no statement of its own runs
 //! once (`on_sqlite`, `in_chromium`), and so does one about what a single database has (`on_postgres`).
-//! `#[needs(tools::curl)]` below says that a test needs an installed tool. Postgres is the server that `DATABASE_URL` names
+//! `#[needs(tools::onnx)]` below says that a test needs an installed tool. Postgres is the server that `DATABASE_URL` names
 //! (its user must be able to create databases), or else a private one (`tests/shared/postgres.rs`), started when the first
 //! test needs it.
 //!
