@@ -208,7 +208,7 @@ async fn a_late_script_moves_nothing_and_follows_the_page(db: TestDatabase) {
     window.until("loads.length === 2 && loads.every(count => count > 0)").await;
     assert_eq!(window.run("return window.failed").await, "");
     // In a look and in the similar articles.
-    window.run("document.querySelectorAll('atelier-looks').forEach(one => one.shadowRoot.querySelector('.add').click())").await;
+    window.run("document.querySelectorAll('atelier-looks:not([hidden])').forEach(one => one.shadowRoot.querySelector('.add').click())").await;
     until!(counted().await == before + 2);
     // An article that is gone: the page hears of it, and visitors see nothing.
     window.run("document.querySelector('atelier-looks').setAttribute('article', 'gone')").await;

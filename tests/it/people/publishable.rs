@@ -244,7 +244,7 @@ async fn a_page_completes_a_basket(Demo(service): Demo) {
     service.put("/rules/coats", &rule).is(201).await;
     let answer = ask(&basket).ok().await;
     assert_eq!(pick(&answer, "arm warnings personas"), json!([null, [], null]));
-    let [blank] = &list(&answer["blanks"])[..] else { panic!("{answer}") };
+    let [blank] = list(&answer["blanks"]) else { panic!("{answer}") };
     let mut types = Vec::new();
     for id in outfit {
         types.push(service.json(format!("/articles/{id}")).await["type"].clone());
