@@ -537,6 +537,11 @@ export interface components {
             };
             method?: components["schemas"]["MethodName"] | null;
             /**
+             * @description Suggest at most one article of each type, for a blank and in a set, and none of a type that the outfit has: for a basket. A
+             *     set may then have fewer articles than there are blanks.
+             */
+            one_per_type?: boolean;
+            /**
              * @description Article ids, and null for each blank, at most as many as the live schema's `outfit` allows. No article may appear twice.
              * @example [
              *       "a-00134",

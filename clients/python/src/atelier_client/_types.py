@@ -218,6 +218,7 @@ class Complete(TypedDict):
     lift: NotRequired[bool]
     live: NotRequired[dict[str, Offer]]
     method: NotRequired[MethodName | None]
+    one_per_type: NotRequired[bool]
     outfit: list[str | None]
     probability: NotRequired[bool]
     rules: NotRequired[bool]
