@@ -91,9 +91,9 @@ pub struct Request {
     pub placements_of: Vec<ArticleId>,
     /// Whether the answer has probabilities over the whole vocabulary. They take a pass over all of it, where filters leave few.
     pub probability: bool,
-    /// Leaves out articles of the outfit that neither the shop nor the release has, with a warning; otherwise they are a fault.
     /// At most one suggestion of each type, and none of a type that the outfit has.
     pub one_per_type: bool,
+    /// Leaves out articles of the outfit that neither the shop nor the release has, with a warning; otherwise they are a fault.
     pub skip_unknown: bool,
     /// The ids of articles in the request's `live`: those that the shop lacks get a warning.
     pub live: Vec<ArticleId>,

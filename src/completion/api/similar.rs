@@ -139,10 +139,13 @@ async fn find(
     let items = articles.into_iter().map(|(article, rules)| ItemBody {
         variant: shown.variant(&variants, &article),
         article: shown.article(article),
-        rules: if shown.is_public() { Vec::new() } else { rules },
+        rules: shown.private(rules),
     });
-    let warnings = if shown.is_public() { Vec::new() } else { warnings };
-    let mut body = SimilarBody { completion_id: String::new(), items: items.collect(), warnings };
+    let mut body = SimilarBody {
+        completion_id: String::new(),
+        items: items.collect(),
+        warnings: shown.private(warnings),
+    };
     // Each answer has another completion id.
     let version = Version::of_text(&to_json(&body)?);
     body.completion_id = completion_id;

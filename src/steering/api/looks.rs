@@ -326,9 +326,9 @@ impl LooksBody {
         Self {
             release: route.live.name().to_owned(),
             method: route.method.to_string(),
-            arm: route.arm.clone().filter(|_| !shown.is_public()),
+            arm: shown.private(route.arm.clone()),
             looks: found.looks.iter().map(|look| LookBody::new(look, &found.variants, shown)).collect(),
-            warnings: if shown.is_public() { Vec::new() } else { found.warnings.clone() },
+            warnings: shown.private(found.warnings.clone()),
         }
     }
 }
@@ -353,7 +353,7 @@ impl LookBody {
             title: look.and_then(|look| look.title.clone()),
             pictures: look.map(|look| look.pictures.clone()).unwrap_or_default(),
             season: look.and_then(|look| look.season.clone()),
-            tags: look.filter(|_| !shown.is_public()).map(|look| look.tags.clone()).unwrap_or_default(),
+            tags: shown.private(look.map(|look| look.tags.clone()).unwrap_or_default()),
             articles: articles.collect(),
             total: found.total.filter(|_| shown.has(PRICE)),
         }

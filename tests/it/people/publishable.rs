@@ -267,7 +267,7 @@ async fn a_page_completes_a_basket(Demo(service): Demo) {
     let signed = ask(&with(basket.clone(), json!({"customer": sign(&record, "c-000010", 60)}))).ok().await;
     let own = service.ask_ok("/complete", with(basket.clone(), json!({"customer": "c-000010"}))).await;
     assert_eq!(ids(&signed["blanks"][0]["suggestions"]), ids(&own["blanks"][0]["suggestions"]));
-    // The whole that completes it has other types, too, as many as are asked for.
+    // A set fills all three blanks, each with a type that the basket lacks.
     let whole = json!({"outfit": [outfit[0], outfit[1], null, null, null], "k": 1, "sets": 1});
     let whole = ask(&whole).ok().await;
     let set: HashSet<&str> =

@@ -68,6 +68,11 @@ impl Shown {
         self.public.is_some()
     }
 
+    /// Nothing of what visitors may not read.
+    pub(crate) fn private<T: Default>(&self, value: T) -> T {
+        if self.is_public() { T::default() } else { value }
+    }
+
     pub(crate) fn has(&self, attribute: &str) -> bool {
         self.fields.as_ref().is_none_or(|fields| fields.iter().any(|field| field == attribute))
     }
@@ -282,8 +287,8 @@ impl CompletionBody {
             completion_id: ticket,
             release: live.name().to_owned(),
             method: method.to_string(),
-            arm: arm.filter(|_| !shown.is_public()),
-            held_out: held_out && !shown.is_public(),
+            arm: shown.private(arm),
+            held_out: shown.private(held_out),
             device: live.serving.device().as_str(),
             blanks: completion
                 .blanks
@@ -296,7 +301,7 @@ impl CompletionBody {
             sets: completion.sets.into_iter().map(set).collect(),
             personas: completion.personas,
             steps: completion.steps,
-            warnings: if shown.is_public() { Vec::new() } else { completion.warnings },
+            warnings: shown.private(completion.warnings),
             timing: TimingBody::new(completion.cost, took),
         }
     }
@@ -317,7 +322,7 @@ pub(crate) fn suggestion_bodies(
         share: suggestion.share,
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),
-        rules: if shown.is_public() { Vec::new() } else { suggestion.rules },
+        rules: shown.private(suggestion.rules),
     };
     (1..).zip(suggestions).map(suggestion).collect()
 }
